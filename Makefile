@@ -1,0 +1,37 @@
+# make demo    set up, then train the digits on four ranks, one of them slow, and name it (DEMO_RANK=2, a rank, random, none)
+# make test    set up, then the core's tests and the Python tests
+# make setup   only the set-up: .venv with torch (TORCH=), the build tools and the project, for PYTHON=
+# make lint    clang-format, clang-tidy, ruff, mypy; `make format` rewrites what the two formatters would
+# make bench   the micro benches of the core
+# make clean   remove what builds and tests made; .venv stays
+
+SHELL := /bin/bash
+PYTHON ?=
+TORCH ?= torch
+DEMO_RANK ?= 2
+export PYTHON TORCH DEMO_RANK
+
+.PHONY: demo test setup lint format bench clean
+
+demo: setup
+	@.venv/bin/python examples/demo.py
+
+test: setup
+	@tooling/core_tests.sh core
+	@.venv/bin/python -m pytest tests --ignore=tests/gpu
+
+setup:
+	@tooling/setup.sh
+
+lint: setup
+	@tooling/lint.sh
+
+format: setup
+	@tooling/lint.sh --rewrite
+
+bench:
+	@tooling/build.sh bench
+	@build/bench/bench/micro/straggler_micro_bench
+
+clean:
+	rm -rf build .mypy_cache .pytest_cache .ruff_cache

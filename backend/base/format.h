@@ -1,0 +1,26 @@
+// Text without a domain: numbers with a fixed count of decimals, padding, lists. The core has no formatting library;
+// these few functions are all that its reports need.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace straggler {
+
+// "8.10" for (8.1, 2).
+std::string fixed(double value, int decimals);
+
+// `text` with blanks in front, or behind, up to `width` columns; never cut.
+std::string padLeft(std::string_view text, std::size_t width);
+std::string padRight(std::string_view text, std::size_t width);
+
+// "0, 1, 2" for ({0, 1, 2}, ", ").
+std::string join(const std::vector<std::string>& parts, std::string_view separator);
+
+// Rank numbers as people write them: "0-3, 6".
+std::string rankList(const std::vector<int>& ranks);
+
+}  // namespace straggler

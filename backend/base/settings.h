@@ -1,0 +1,47 @@
+// The settings: one table with name, type, allowed values, default, unit and text. The parser, the error messages, the
+// `straggler settings` command and the documentation's table all come from it. This is the only place that reads
+// STRAGGLER_* from the environment.
+//
+// Contract: an unknown STRAGGLER_* name or a malformed value throws SettingsError, whose text names the setting, what
+// was found and what is allowed. So a job stops at its start, before the first collective, never in the middle.
+#pragma once
+
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace straggler {
+
+class SettingsError : public std::invalid_argument {
+ public:
+  using std::invalid_argument::invalid_argument;
+};
+
+// What the observing side reads. STRAGGLER_INTERCEPT and STRAGGLER_INJECT are in the table too, but are read by the
+// Python package, before a group exists; the observing side is not told of an injection.
+struct Settings {
+  std::string directory;  // STRAGGLER_DIR: where records go; empty: nowhere
+  int window = 10;        // STRAGGLER_WINDOW: steps a window
+};
+
+// One row of the table, with the value in force.
+struct SettingRow {
+  std::string name;
+  std::optional<std::string> value;
+  std::optional<std::string> defaultValue;
+  std::string unit;
+  std::string allowed;
+  bool fromEnvironment = false;
+  std::string text;
+};
+
+// (name, value) pairs of every variable that begins with STRAGGLER_.
+using Environment = std::vector<std::pair<std::string, std::string>>;
+
+Environment readEnvironment();
+Settings parseSettings(const Environment& environment);
+std::vector<SettingRow> settingRows(const Environment& environment);
+
+}  // namespace straggler
