@@ -1,0 +1,36 @@
+// ArrivalPattern: all ranks' arrivals at one operation, on one clock, with how far off each may be.
+#pragma once
+
+#include <vector>
+
+#include "backend/base/clock.h"
+#include "backend/observe/operation.h"
+
+namespace straggler {
+
+struct RankArrival {
+  int rank = 0;  // global
+  Instant time{};
+  Duration bound{};  // the true arrival is within this of `time`
+};
+
+struct RankLateness {
+  int rank = 0;
+  Duration lateness{};
+};
+
+struct ArrivalPattern {
+  OpKey key;
+  Duration skew{};   // largest minus smallest arrival
+  Duration bound{};  // of the skew
+  int lastArriver = 0;
+  std::vector<RankLateness> lateness;  // arrival minus the smallest arrival, by rank
+};
+
+// What a stamp itself may be off by: a clock is read a little before or after what it stamps.
+inline constexpr Duration kStampResolution = std::chrono::microseconds(1);
+
+// `arrivals` holds at least one rank.
+ArrivalPattern arrivalPattern(const OpKey& key, const std::vector<RankArrival>& arrivals);
+
+}  // namespace straggler

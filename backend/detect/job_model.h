@@ -1,0 +1,98 @@
+// JobModel: everything that the ranks of a session have told, brought together and kept in bounded memory. Frames in,
+// numbers out; no clock, no threads. The live collector and a replay of the records feed it alike, so both report alike.
+//
+// A rank that tells nothing stays missing: no number is made up for it, and steps or operations that it should be part
+// of are not compared.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/detect/arrival_table.h"
+#include "backend/detect/clocks.h"
+#include "backend/detect/detector.h"
+#include "backend/detect/statistics.h"
+#include "backend/detect/step_table.h"
+#include "backend/exchange/messages.h"
+
+namespace straggler {
+
+// What is known of one rank.
+struct RankModel {
+  int rank = 0;  // global
+  std::optional<RankHello> hello;
+  RankCounters counters;
+  ThinnedSeries selfMs;
+  ThinnedSeries durationMs;
+  ThinnedSeries latenessMs;     // over the operations compared
+  std::uint64_t timesLast = 0;  // of them
+  double lostMs = 0;            // by how much shorter the steps compared would have been without this rank
+  ThinnedSeries excessMs;       // by block
+};
+
+// What is known of one kind of operation.
+struct KindModel {
+  ThinnedSeries skewMs;
+  ThinnedSeries boundMs;
+};
+
+class JobModel {
+ public:
+  // The first steps are set-up (lazy initialisation, DDP's bucket rebuilding): shown, but not compared.
+  static constexpr std::int64_t kWarmUpSteps = 5;
+
+  // `ranks`: global, of all members of the session, in ascending order. `stepsPerBlock`: the window's length.
+  JobModel(std::vector<int> ranks, int stepsPerBlock);
+
+  // A frame from a rank that is not a member is ignored and counted.
+  void apply(const Frame& frame);
+
+  Verdict verdict() const;
+
+  const std::vector<RankModel>& ranks() const { return ranks_; }
+  const std::array<KindModel, kOpKinds>& kinds() const { return kinds_; }
+  const std::map<GroupId, GroupInfo>& groups() const { return groups_; }
+  StepsFoundBy foundBy() const { return foundBy_; }
+  std::size_t clocks() const { return clocks_.count(); }
+  std::uint64_t stepsCompared() const { return stepsCompared_; }
+  double comparedMs() const { return comparedMs_; }  // length of the steps compared
+  std::uint64_t stepsGivenUp() const { return steps_.givenUp(); }
+  std::uint64_t operationsGivenUp() const { return arrivals_.givenUp(); }
+  std::uint64_t strangers() const { return strangers_; }
+  std::uint32_t largestStride() const { return largestStride_; }
+  std::uint32_t largestSampling() const { return largestSampling_; }
+  std::size_t ranksHeard() const;
+  std::size_t ranksFinal() const;
+
+ private:
+  void apply(RankModel& rank, const RankHello& hello);
+  void apply(RankModel& rank, const GroupInfo& group);
+  void apply(RankModel& rank, const StepWindow& window);
+  void apply(RankModel& rank, const ArrivalSamples& samples);
+  void apply(RankModel& rank, const RankCounters& counters);
+  void compare(const StepOfAllRanks& step);
+  void compare(const OpKey& key, const std::vector<RankSample>& samples);
+  std::optional<std::size_t> positionOf(int rank) const;
+
+  std::vector<RankModel> ranks_;  // ascending by rank
+  std::map<GroupId, GroupInfo> groups_;
+  std::array<KindModel, kOpKinds> kinds_;
+  Clocks clocks_;
+  ArrivalTable arrivals_;
+  StepTable steps_;
+  StepsFoundBy foundBy_ = StepsFoundBy::kNone;
+  std::size_t stepsPerBlock_;
+  std::vector<std::vector<double>> block_;  // excess of the steps of the running block, by position
+  std::optional<std::int64_t> firstCompared_;
+  std::uint64_t stepsCompared_ = 0;
+  double comparedMs_ = 0;
+  std::uint64_t strangers_ = 0;
+  std::uint32_t largestStride_ = 1;
+  std::uint32_t largestSampling_ = 1;
+};
+
+}  // namespace straggler

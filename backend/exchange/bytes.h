@@ -1,0 +1,93 @@
+// Varint writing and reading, for the codec alone. The reader turns into "failed" at the first byte that is not there or
+// makes no sense, and stays so; what it returns from then on is zero.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace straggler {
+
+class ByteWriter {
+ public:
+  void byte(std::uint8_t value) { bytes_.push_back(value); }
+  // LEB128: seven bits a byte, least significant first.
+  void varint(std::uint64_t value) {
+    for (; value >= 0x80; value >>= 7U) {
+      bytes_.push_back(static_cast<std::uint8_t>(value | 0x80U));
+    }
+    bytes_.push_back(static_cast<std::uint8_t>(value));
+  }
+  // Zigzag: small magnitudes of either sign are short.
+  void signedVarint(std::int64_t value) {
+    varint((static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63));
+  }
+  void text(std::string_view value) {
+    varint(value.size());
+    bytes_.insert(bytes_.end(), value.begin(), value.end());
+  }
+  std::vector<std::uint8_t> take() { return std::move(bytes_); }
+
+ private:
+  std::vector<std::uint8_t> bytes_;
+};
+
+class ByteReader {
+ public:
+  explicit ByteReader(std::span<const std::uint8_t> bytes) : bytes_(bytes) {}
+
+  std::uint8_t byte() {
+    if (bytes_.empty()) {
+      failed_ = true;
+      return 0;
+    }
+    const std::uint8_t value = bytes_.front();
+    bytes_ = bytes_.subspan(1);
+    return value;
+  }
+  std::uint64_t varint() {
+    std::uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      const std::uint64_t next = byte();
+      value |= (next & 0x7FU) << shift;
+      if (next < 0x80) {
+        return failed_ ? 0 : value;
+      }
+    }
+    failed_ = true;
+    return 0;
+  }
+  std::int64_t signedVarint() {
+    const std::uint64_t value = varint();
+    return static_cast<std::int64_t>((value >> 1U) ^ (~(value & 1U) + 1));
+  }
+  // A number of things to follow, each at least one byte long.
+  std::size_t count(std::size_t limit) { return atMost(limit, bytes_.size()); }
+  std::uint32_t atMost32(std::uint64_t limit) { return static_cast<std::uint32_t>(atMost(limit, UINT32_MAX)); }
+  std::string text(std::size_t limit) {
+    const std::size_t length = count(limit);
+    const std::string value(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(length));
+    bytes_ = bytes_.subspan(length);
+    return value;
+  }
+  void fail() { failed_ = true; }
+  bool failed() const { return failed_; }
+  bool atEnd() const { return bytes_.empty(); }
+
+ private:
+  std::size_t atMost(std::uint64_t limit, std::uint64_t alsoLimit) {
+    const std::uint64_t value = varint();
+    if (value > limit || value > alsoLimit) {
+      failed_ = true;
+    }
+    return failed_ ? 0 : static_cast<std::size_t>(value);
+  }
+
+  std::span<const std::uint8_t> bytes_;
+  bool failed_ = false;
+};
+
+}  // namespace straggler

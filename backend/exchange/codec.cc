@@ -1,0 +1,209 @@
+#include "backend/exchange/codec.h"
+
+#include <string>
+#include <utility>
+
+#include "backend/exchange/bytes.h"
+
+namespace straggler {
+namespace {
+
+// Beside the kind of a sample: its completion follows.
+constexpr std::uint8_t kCompletedBit = 0x80;
+
+// ---- Writing: one function a message ----
+
+void write(ByteWriter& out, const RankHello& hello) {
+  out.text(hello.host);
+  out.signedVarint(hello.processId);
+  out.text(hello.clockDomain);
+}
+
+void write(ByteWriter& out, const GroupInfo& group) {
+  out.text(group.name);
+  out.text(group.description);
+  out.text(group.backend);
+  out.varint(group.ranks.size());
+  for (const int rank : group.ranks) {
+    out.signedVarint(rank);
+  }
+}
+
+void write(ByteWriter& out, const StepWindow& window) {
+  out.signedVarint(window.firstStep);
+  out.varint(window.stride);
+  out.byte(static_cast<std::uint8_t>(window.foundBy));
+  out.varint(window.durationUs);
+  out.varint(window.selfUs.size());
+  for (const std::uint32_t self : window.selfUs) {
+    out.varint(self);
+  }
+}
+
+void write(ByteWriter& out, const ArrivalSamples& samples) {
+  out.varint(samples.sampling);
+  out.varint(samples.operations.size());
+  OpKey previous;
+  std::int64_t reached = 0;
+  for (const auto& operation : samples.operations) {
+    out.varint(operation.key.group ^ previous.group);
+    out.signedVarint(static_cast<std::int64_t>(operation.key.sequence - previous.sequence));
+    const auto kind = static_cast<std::uint8_t>(operation.key.kind);
+    out.byte(operation.completed ? kind | kCompletedBit : kind);
+    out.signedVarint(toNanoseconds(operation.arrival) - reached);
+    reached = toNanoseconds(operation.arrival);
+    if (operation.completed) {
+      out.signedVarint(toNanoseconds(*operation.completed) - reached);
+    }
+    previous = operation.key;
+  }
+}
+
+void write(ByteWriter& out, const RankCounters& counters) {
+  out.varint(counters.collectives);
+  out.varint(counters.recordsDropped);
+  out.varint(counters.messagesLost);
+  out.varint(counters.captured);
+  out.byte(counters.final ? 1 : 0);
+}
+
+// ---- Reading: the same, checked ----
+
+RankHello readHello(ByteReader& in) {
+  RankHello hello;
+  hello.host = in.text(kMaxStringBytes);
+  hello.processId = in.signedVarint();
+  hello.clockDomain = in.text(kMaxStringBytes);
+  return hello;
+}
+
+GroupInfo readGroup(ByteReader& in) {
+  GroupInfo group;
+  group.name = in.text(kMaxStringBytes);
+  group.description = in.text(kMaxStringBytes);
+  group.backend = in.text(kMaxStringBytes);
+  for (std::size_t left = in.count(kMaxGroupRanks); left > 0 && !in.failed(); --left) {
+    const std::int64_t rank = in.signedVarint();
+    if (rank < 0 || std::cmp_greater(rank, INT32_MAX)) {
+      in.fail();
+      break;
+    }
+    group.ranks.push_back(static_cast<int>(rank));
+  }
+  return group;
+}
+
+StepWindow readWindow(ByteReader& in) {
+  StepWindow window;
+  window.firstStep = in.signedVarint();
+  window.stride = in.atMost32(UINT32_MAX);
+  const std::uint8_t foundBy = in.byte();
+  if (foundBy > static_cast<std::uint8_t>(StepsFoundBy::kTime) || window.stride == 0 || window.firstStep < 0) {
+    in.fail();
+  }
+  window.foundBy = static_cast<StepsFoundBy>(foundBy);
+  window.durationUs = in.varint();
+  for (std::size_t left = in.count(kMaxWindowSteps); left > 0 && !in.failed(); --left) {
+    window.selfUs.push_back(in.atMost32(UINT32_MAX));
+  }
+  return window;
+}
+
+// A time some 70 years from the clock's zero is refused, so that differences of what is accepted cannot overflow.
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 61;
+
+std::int64_t readTime(ByteReader& in, std::int64_t base) {
+  const std::int64_t difference = in.signedVarint();
+  if (difference < -kMaxTime || difference > kMaxTime || base + difference < -kMaxTime ||
+      base + difference > kMaxTime) {
+    in.fail();
+    return 0;
+  }
+  return base + difference;
+}
+
+ArrivalSamples readSamples(ByteReader& in) {
+  ArrivalSamples samples;
+  samples.sampling = in.atMost32(UINT32_MAX);
+  OpKey key;
+  std::int64_t reached = 0;
+  for (std::size_t left = in.count(kMaxSamples); left > 0 && !in.failed(); --left) {
+    key.group ^= in.atMost32(UINT32_MAX);
+    key.sequence += static_cast<std::uint64_t>(in.signedVarint());
+    const std::uint8_t first = in.byte();
+    const std::uint8_t kind = first & static_cast<std::uint8_t>(~kCompletedBit);
+    if (kind >= kOpKinds) {
+      in.fail();
+      break;
+    }
+    key.kind = static_cast<OpKind>(kind);
+    reached = readTime(in, reached);
+    ArrivalSample sample{key, fromNanoseconds(reached), std::nullopt};
+    if ((first & kCompletedBit) != 0) {
+      sample.completed = fromNanoseconds(readTime(in, reached));
+    }
+    samples.operations.push_back(sample);
+  }
+  return samples;
+}
+
+RankCounters readCounters(ByteReader& in) {
+  RankCounters counters;
+  counters.collectives = in.varint();
+  counters.recordsDropped = in.varint();
+  counters.messagesLost = in.varint();
+  counters.captured = in.varint();
+  counters.final = in.byte() != 0;
+  return counters;
+}
+
+// A message's type is its place in the variant.
+std::optional<Message> readMessage(ByteReader& in) {
+  switch (in.byte()) {
+    case 0:
+      return readHello(in);
+    case 1:
+      return readGroup(in);
+    case 2:
+      return readWindow(in);
+    case 3:
+      return readSamples(in);
+    case 4:
+      return readCounters(in);
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encode(const Frame& frame) {
+  ByteWriter out;
+  out.byte(kCodecVersion);
+  out.varint(static_cast<std::uint64_t>(frame.rank));
+  out.varint(frame.messages.size());
+  for (const auto& message : frame.messages) {
+    out.byte(static_cast<std::uint8_t>(message.index()));
+    std::visit([&out](const auto& m) { write(out, m); }, message);
+  }
+  return out.take();
+}
+
+std::optional<Frame> decode(std::span<const std::uint8_t> bytes) {
+  ByteReader in(bytes);
+  if (bytes.size() > kMaxFrameBytes || in.byte() != kCodecVersion) {
+    return std::nullopt;
+  }
+  Frame frame;
+  frame.rank = static_cast<int>(in.atMost32(INT32_MAX));
+  for (std::size_t left = in.count(kMaxMessages); left > 0 && !in.failed(); --left) {
+    auto message = readMessage(in);
+    if (!message) {
+      return std::nullopt;
+    }
+    frame.messages.push_back(std::move(*message));
+  }
+  return in.failed() || !in.atEnd() ? std::nullopt : std::optional(std::move(frame));
+}
+
+}  // namespace straggler

@@ -1,0 +1,41 @@
+// Exchange: how a rank's monitor reaches the root of its session, and the root hears it. An interface, because the
+// transport (a clone of the group's store) needs torch and tests need none.
+//
+// Contract: no function blocks for longer than a few seconds and none throws. Once the transport is gone, every function
+// returns at once, and lastError() says why. No collective is ever issued.
+//
+// Thread safety: the sender's side belongs to the monitor, the receiver's to the root's collector; they may run at once.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace straggler {
+
+class Exchange {
+ public:
+  enum class Sent : std::uint8_t {
+    kYes,
+    kLater,  // the root is behind, or this transport's next turn has not come; offer the bytes again
+    kGone,   // the transport is gone for good
+  };
+
+  virtual ~Exchange() = default;
+
+  // ---- Every rank ----
+  virtual Sent send(std::span<const std::uint8_t> bytes) noexcept = 0;
+  // Whether the root has said that it listens no longer. Then the transport must not be touched again, since the
+  // store may end with the root.
+  virtual bool rootLeaving() noexcept = 0;
+  // Why the transport is gone; empty while it works.
+  virtual std::string lastError() const = 0;
+
+  // ---- The root ----
+  virtual std::optional<std::vector<std::uint8_t>> receive() noexcept = 0;
+  virtual void announceLeaving() noexcept = 0;
+};
+
+}  // namespace straggler

@@ -1,0 +1,89 @@
+// What ranks tell the root of their session: summaries of steps and a sample of arrivals, never every operation.
+//
+// Every message can be written as bytes (codec.h) for the store and as a JSON line (report/json_records.h) for the
+// records; feeding either again gives the same report.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backend/base/clock.h"
+#include "backend/observe/operation.h"
+#include "backend/observe/step_finder.h"
+
+namespace straggler {
+
+// Who a rank is. Sent first, and again when the root asks for it by starting anew.
+struct RankHello {
+  std::string host;
+  std::int64_t processId = 0;
+  std::string clockDomain;  // ranks with the same, non-empty domain share their clock
+
+  bool operator==(const RankHello&) const = default;
+};
+
+// A group, told by the first of its ranks.
+struct GroupInfo {
+  std::string name;  // torch's; its hash is the GroupId
+  std::string description;
+  std::string backend;
+  std::vector<int> ranks;  // global
+
+  GroupId id() const { return groupId(name); }
+  bool operator==(const GroupInfo&) const = default;
+};
+
+// A window of consecutive steps. Windows are aligned: `firstStep` is a multiple of the window's length on every rank.
+struct StepWindow {
+  std::int64_t firstStep = 0;
+  // Of the windows that the rank closes it sends one in `stride`, those with index divisible by it; a power of two.
+  std::uint32_t stride = 1;
+  StepsFoundBy foundBy = StepsFoundBy::kNone;
+  std::vector<std::uint32_t> selfUs;  // self time of each step, in microseconds
+  std::uint64_t durationUs = 0;       // length of all of them
+
+  bool operator==(const StepWindow&) const = default;
+};
+
+struct ArrivalSample {
+  OpKey key;
+  Instant arrival{};
+  std::optional<Instant> completed;
+
+  bool operator==(const ArrivalSample&) const = default;
+};
+
+// Arrivals of some collectives. Which, is decided by a hash of the op key, so that ranks that can afford different rates
+// still choose the same operations: a rank with `sampling` s sends those whose hash is divisible by s.
+struct ArrivalSamples {
+  std::uint32_t sampling = 1;  // one in so many; a power of two
+  std::vector<ArrivalSample> operations;
+
+  bool operator==(const ArrivalSamples&) const = default;
+};
+
+// Totals since the rank's session began.
+struct RankCounters {
+  std::uint64_t collectives = 0;
+  std::uint64_t recordsDropped = 0;  // operations that found the ring full, or could not be written to the records
+  std::uint64_t messagesLost = 0;    // messages that could not be sent
+  std::uint64_t captured = 0;        // operations captured into a device graph, whose replays are not seen
+  bool final = false;                // the rank's last message
+
+  bool operator==(const RankCounters&) const = default;
+};
+
+using Message = std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters>;
+
+// One transmission of one rank.
+struct Frame {
+  int rank = 0;  // global
+  std::vector<Message> messages;
+
+  bool operator==(const Frame&) const = default;
+};
+
+}  // namespace straggler

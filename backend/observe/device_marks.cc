@@ -1,0 +1,83 @@
+#include "backend/observe/device_marks.h"
+
+#include <exception>
+#include <utility>
+
+namespace straggler {
+
+void DeviceMarks::mark(StreamKey stream, Reached reached) noexcept {
+  try {
+    if (auto event = idleEvent(stream)) {
+      event->record();
+      const MutexLock lock(mutex_);
+      streams_[stream].open.push_back({std::move(event), reached});
+      return;
+    }
+  } catch (const std::exception&) {
+    // The device refuses: what it would have told is unknown.
+  }
+  reached(Stamp::unknown());
+}
+
+std::unique_ptr<DeviceEvent> DeviceMarks::idleEvent(StreamKey stream) {
+  {
+    const MutexLock lock(mutex_);
+    auto& idle = streams_[stream].idle;
+    if (!idle.empty()) {
+      auto event = std::move(idle.back());
+      idle.pop_back();
+      return event;
+    }
+    if (made_ == kMaxOpen) {
+      return nullptr;
+    }
+    ++made_;
+  }
+  return makeEvent_();
+}
+
+DeviceMarks::Mark DeviceMarks::take(StreamKey stream) {
+  const MutexLock lock(mutex_);
+  auto& marks = streams_[stream].open;
+  Mark mark = std::move(marks.front());
+  marks.pop_front();
+  return mark;
+}
+
+bool DeviceMarks::poll(const Clock& clock) noexcept {
+  // Only this function takes marks out, so the oldest of a stream stays where it is while it is asked.
+  std::vector<std::pair<StreamKey, DeviceEvent*>> oldest;
+  const auto look = [&] {
+    const MutexLock lock(mutex_);
+    oldest.clear();
+    for (auto& [key, stream] : streams_) {
+      if (!stream.open.empty()) {
+        oldest.emplace_back(key, stream.open.front().event.get());
+      }
+    }
+  };
+  bool progress = true;
+  while (progress) {
+    progress = false;
+    look();
+    for (const auto& [stream, event] : oldest) {
+      Stamp stamp = Stamp::unknown();
+      try {
+        if (!event->done()) {
+          continue;
+        }
+        stamp = {clock.now(), StampSource::kDeviceEvent};
+      } catch (const std::exception&) {
+        // The device is gone: what it would have told is unknown.
+      }
+      Mark mark = take(stream);
+      mark.reached(stamp);
+      progress = true;
+      const MutexLock lock(mutex_);
+      streams_[stream].idle.push_back(std::move(mark.event));
+    }
+  }
+  return !oldest.empty();
+}
+
+}  // namespace straggler

@@ -1,0 +1,181 @@
+#include "backend/observe/step_finder.h"
+
+#include <algorithm>
+#include <array>
+
+namespace straggler {
+namespace {
+
+constexpr std::size_t kRepeats = 3;         // a period counts once it was seen so often
+constexpr std::size_t kMinOperations = 96;  // before a period of operations is believed
+constexpr std::size_t kLookEvery = 32;      // operations between two looks for a period
+constexpr std::size_t kMaxTokens = 1024;    // of operations
+constexpr std::size_t kOperationsToGiveUp = 2048;
+constexpr std::size_t kMaxBackwards = 96;   // tokens of backwards that are kept
+constexpr std::size_t kMaxMismatches = 16;  // backwards in a row that do not fit the period
+constexpr Duration kTimeWindow = std::chrono::seconds(1);
+
+constexpr std::array<std::string_view, 4> kNames = {"none", "graph_task", "op_period", "time"};
+
+std::uint64_t combine(std::uint64_t hash, std::uint64_t value) {
+  return (hash ^ value) * 0x9E3779B97F4A7C15ULL + (hash >> 29U);
+}
+
+std::uint64_t token(const Operation& operation) {
+  return combine(combine(combine(1, operation.key.group), static_cast<std::uint64_t>(operation.key.kind)),
+                 operation.bytes);
+}
+
+// When the rank could go on: its release; where that is not known, the latest that is.
+Instant endOf(const Operation& operation) {
+  if (operation.released.known()) {
+    return operation.released.time;
+  }
+  return operation.completed.known() ? std::max(operation.completed.time, operation.arrival.time)
+                                     : operation.arrival.time;
+}
+
+}  // namespace
+
+std::string_view toString(StepsFoundBy foundBy) { return kNames.at(static_cast<std::size_t>(foundBy)); }
+
+std::optional<StepsFoundBy> stepsFoundByFromString(std::string_view text) {
+  const auto* name = std::find(kNames.begin(), kNames.end(), text);
+  return name == kNames.end() ? std::nullopt : std::optional(static_cast<StepsFoundBy>(name - kNames.begin()));
+}
+
+std::optional<std::size_t> shortestPeriod(const std::deque<std::uint64_t>& tokens, std::size_t repeats) {
+  const auto differs = [&](std::size_t period) {
+    const auto first = tokens.end() - static_cast<std::ptrdiff_t>(repeats * period);
+    return !std::equal(first + static_cast<std::ptrdiff_t>(period), tokens.end(), first);
+  };
+  for (std::size_t period = 1; period * repeats <= tokens.size(); ++period) {
+    if (!differs(period)) {
+      return period;
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<StepEnd> StepFinder::add(const Operation& operation) {
+  if (!operation.trainingThread || !isNumbered(operation.key.kind)) {
+    return std::nullopt;
+  }
+  if (!begin_) {
+    begin_ = operation.arrival.time;
+  }
+  if (operation.graphTask != kNoGraphTask && foundBy_ != StepsFoundBy::kGraphTask) {
+    foundBy_ = StepsFoundBy::kGraphTask;
+    tokens_.clear();
+    period_ = position_ = 0;
+  }
+  switch (foundBy_) {
+    case StepsFoundBy::kGraphTask:
+      return addInGraph(operation);
+    case StepsFoundBy::kTime:
+      return addByTime(operation);
+    default:
+      return addByPeriod(operation);
+  }
+}
+
+std::optional<StepEnd> StepFinder::finish() {
+  if (foundBy_ == StepsFoundBy::kGraphTask) {
+    return closeBackward();
+  }
+  const bool whole = foundBy_ == StepsFoundBy::kOpPeriod && period_ > 0 && position_ == period_;
+  return whole ? endStep(lastEnd_) : std::nullopt;
+}
+
+// ---- Backwards ----
+
+std::optional<StepEnd> StepFinder::addInGraph(const Operation& operation) {
+  std::optional<StepEnd> ended;
+  if (operation.graphTask != graphTask_) {
+    ended = closeBackward();
+    graphTask_ = operation.graphTask;
+  }
+  if (graphTask_ != kNoGraphTask) {
+    graphToken_ = combine(graphToken_, token(operation));
+    graphEnd_ = std::max(graphEnd_, endOf(operation));
+  }
+  return ended;
+}
+
+std::optional<StepEnd> StepFinder::closeBackward() {
+  if (graphTask_ == kNoGraphTask) {
+    return std::nullopt;
+  }
+  const bool fits = period_ == 0 || tokens_.size() < period_ || tokens_[tokens_.size() - period_] == graphToken_;
+  mismatches_ = fits ? 0 : mismatches_ + 1;
+  tokens_.push_back(graphToken_);
+  if (tokens_.size() > kMaxBackwards) {
+    tokens_.pop_front();
+  }
+  graphToken_ = 0;
+  graphTask_ = kNoGraphTask;
+  ++position_;
+  if (period_ == 0 || mismatches_ > kMaxMismatches) {
+    learnPeriod();
+  }
+  // Until a period is known, each backward counts as a step.
+  return position_ >= std::max<std::size_t>(period_, 1) ? endStep(graphEnd_) : std::nullopt;
+}
+
+void StepFinder::learnPeriod() {
+  if (const auto period = shortestPeriod(tokens_, kRepeats)) {
+    period_ = *period;
+    position_ = period_;  // the backward just read ends a step
+  }
+  mismatches_ = 0;
+}
+
+// ---- Without backwards ----
+
+std::optional<StepEnd> StepFinder::addByPeriod(const Operation& operation) {
+  std::optional<StepEnd> ended;
+  const std::uint64_t next = token(operation);
+  if (period_ > 0) {
+    if (position_ == period_) {
+      ended = endStep(lastEnd_);
+    }
+    if (tokens_[tokens_.size() - period_] != next) {
+      period_ = 0;  // learned anew
+      tokens_.clear();
+    }
+    ++position_;
+  }
+  tokens_.push_back(next);
+  if (tokens_.size() > kMaxTokens) {
+    tokens_.pop_front();
+  }
+  if (period_ == 0 && tokens_.size() >= kMinOperations && tokens_.size() % kLookEvery == 0) {
+    if (const auto period = shortestPeriod(tokens_, kRepeats)) {
+      period_ = *period;
+      position_ = mismatches_ = 0;
+      begin_ = endOf(operation);  // the next operation begins a step
+      foundBy_ = StepsFoundBy::kOpPeriod;
+    }
+  }
+  if (period_ == 0 && ++mismatches_ > kOperationsToGiveUp) {
+    foundBy_ = StepsFoundBy::kTime;
+  }
+  lastEnd_ = endOf(operation);
+  return ended;
+}
+
+std::optional<StepEnd> StepFinder::addByTime(const Operation& operation) {
+  const bool full = operation.arrival.time - *begin_ >= kTimeWindow;
+  auto ended = full ? endStep(lastEnd_) : std::nullopt;
+  lastEnd_ = endOf(operation);
+  return ended;
+}
+
+std::optional<StepEnd> StepFinder::endStep(Instant end) {
+  const StepEnd step{nextIndex_++, *begin_, std::max(end, *begin_)};
+  begin_ = step.end;
+  position_ = 0;
+  return step;
+}
+
+}  // namespace straggler
