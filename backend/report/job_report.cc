@@ -1,0 +1,126 @@
+#include "backend/report/job_report.h"
+
+#include <algorithm>
+
+#include "backend/base/format.h"
+
+namespace straggler {
+namespace {
+
+RankRow rankRow(const RankModel& model, double comparedMs) {
+  RankRow row;
+  row.rank = model.rank;
+  if (model.hello) {
+    row.heard = true;
+    row.host = model.hello->host;
+    row.processId = model.hello->processId;
+  }
+  row.steps = model.durationMs.count();
+  row.stepMs = model.durationMs.mean();
+  row.selfMs = model.selfMs.mean();
+  if (row.stepMs) {
+    row.waitMs = *row.stepMs - *row.selfMs;
+  }
+  row.latenessP50Ms = model.latenessMs.quantile(0.5);
+  row.latenessP95Ms = model.latenessMs.quantile(0.95);
+  row.latenessMaxMs = model.latenessMs.max();
+  row.timesLast = model.timesLast;
+  row.operationsCompared = model.latenessMs.count();
+  if (comparedMs > 0) {
+    row.timeLostShare = model.lostMs / comparedMs;
+  }
+  row.recordsDropped = model.counters.recordsDropped;
+  return row;
+}
+
+std::vector<SkewRow> skewRows(const JobModel& model) {
+  std::vector<SkewRow> rows;
+  for (std::size_t i = 0; i < model.kinds().size(); ++i) {
+    const KindModel& kind = model.kinds().at(i);
+    if (kind.skewMs.count() > 0) {
+      rows.push_back({static_cast<OpKind>(i), kind.skewMs.count(), *kind.skewMs.quantile(0.5),
+                      *kind.skewMs.quantile(0.95), *kind.skewMs.max(), *kind.boundMs.max()});
+    }
+  }
+  return rows;
+}
+
+std::vector<std::string> notesOf(const JobModel& model, const JobReport& report) {
+  std::vector<std::string> notes;
+  std::vector<int> silent;
+  std::vector<int> unfinished;
+  std::uint64_t lost = 0;
+  std::uint64_t captured = 0;
+  for (const auto& rank : model.ranks()) {
+    if (!rank.hello) {
+      silent.push_back(rank.rank);
+    } else if (!rank.counters.final) {
+      unfinished.push_back(rank.rank);
+    }
+    lost += rank.counters.messagesLost;
+    captured += rank.counters.captured;
+  }
+  if (!silent.empty()) {
+    notes.push_back("nothing was heard of rank " + rankList(silent) +
+                    ": it is missing, and nobody is compared with it");
+  }
+  if (!unfinished.empty()) {
+    notes.push_back("rank " + rankList(unfinished) + " has not told its end: its figures may lack the last steps");
+  }
+  if (report.recordsDropped > 0) {
+    notes.push_back(std::to_string(report.recordsDropped) + " records were dropped or could not be written");
+  }
+  if (lost > 0) {
+    notes.push_back(std::to_string(lost) + " summaries could not be sent");
+  }
+  if (captured > 0) {
+    notes.push_back(std::to_string(captured) +
+                    " operations were captured into device graphs: their replays are not seen");
+  }
+  if (model.stepsGivenUp() + model.operationsGivenUp() > 0) {
+    notes.push_back(std::to_string(model.stepsGivenUp()) + " steps and " + std::to_string(model.operationsGivenUp()) +
+                    " operations were given up: not every rank told of them");
+  }
+  if (model.largestSampling() > 1 || model.largestStride() > 1) {
+    notes.push_back("to spare the store, arrivals are of 1 in " + std::to_string(model.largestSampling()) +
+                    " collectives, step times of 1 in " + std::to_string(model.largestStride()) + " windows");
+  }
+  return notes;
+}
+
+}  // namespace
+
+const RankRow* JobReport::row(int rank) const {
+  const auto place = std::find_if(ranks.begin(), ranks.end(), [rank](const auto& r) { return r.rank == rank; });
+  return place == ranks.end() ? nullptr : &*place;
+}
+
+JobReport jobReport(const JobModel& model) {
+  JobReport report;
+  report.worldSize = model.ranks().size();
+  report.ranksReported = model.ranksHeard();
+  report.clocks = model.clocks();
+  report.stepsCompared = model.stepsCompared();
+  report.foundBy = model.foundBy();
+  for (const auto& [id, group] : model.groups()) {
+    report.groups.push_back(group);
+  }
+  // The widest group first: the one that all members of the session share.
+  std::sort(report.groups.begin(), report.groups.end(), [](const GroupInfo& a, const GroupInfo& b) {
+    return a.ranks.size() != b.ranks.size() ? a.ranks.size() > b.ranks.size() : a.name < b.name;
+  });
+  for (const auto& rank : model.ranks()) {
+    report.collectives += rank.counters.collectives;
+    report.recordsDropped += rank.counters.recordsDropped;
+    report.ranks.push_back(rankRow(rank, model.comparedMs()));
+  }
+  if (report.stepsCompared > 0) {
+    report.stepMs = model.comparedMs() / static_cast<double>(report.stepsCompared);
+  }
+  report.verdict = model.verdict();
+  report.skew = skewRows(model);
+  report.notes = notesOf(model, report);
+  return report;
+}
+
+}  // namespace straggler

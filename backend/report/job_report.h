@@ -1,0 +1,61 @@
+// JobReport: what is shown to people and programs, as plain values. A time that was not measured is absent, never zero.
+// All times are in milliseconds; those of a rank are means over its steps, without the first ones (set-up).
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "backend/detect/job_model.h"
+
+namespace straggler {
+
+struct RankRow {
+  int rank = 0;  // global
+  std::string host;
+  std::int64_t processId = 0;
+  bool heard = false;  // false: the rank has told nothing at all
+  std::uint64_t steps = 0;
+  std::optional<double> stepMs;  // time per iteration
+  std::optional<double> selfMs;
+  std::optional<double> waitMs;
+  std::optional<double> latenessP50Ms;
+  std::optional<double> latenessP95Ms;
+  std::optional<double> latenessMaxMs;
+  std::uint64_t timesLast = 0;
+  std::uint64_t operationsCompared = 0;
+  std::optional<double> timeLostShare;  // of the length of the steps compared
+  std::uint64_t recordsDropped = 0;
+};
+
+struct SkewRow {
+  OpKind kind = OpKind::kAllReduce;
+  std::uint64_t operations = 0;
+  double p50Ms = 0;
+  double p95Ms = 0;
+  double maxMs = 0;
+  double boundMs = 0;  // the largest
+};
+
+struct JobReport {
+  std::size_t worldSize = 0;
+  std::size_t ranksReported = 0;
+  std::size_t clocks = 0;
+  std::uint64_t stepsCompared = 0;
+  std::optional<double> stepMs;
+  StepsFoundBy foundBy = StepsFoundBy::kNone;
+  std::vector<GroupInfo> groups;
+  std::uint64_t collectives = 0;  // calls, over all ranks
+  std::uint64_t recordsDropped = 0;
+  Verdict verdict;
+  std::vector<RankRow> ranks;
+  std::vector<SkewRow> skew;
+  std::vector<std::string> notes;  // whatever makes the report less than complete
+
+  const RankRow* row(int rank) const;
+};
+
+JobReport jobReport(const JobModel& model);
+
+}  // namespace straggler

@@ -1,0 +1,201 @@
+#include "backend/report/json_records.h"
+
+#include <optional>
+#include <type_traits>
+
+#include "backend/base/json.h"
+
+namespace straggler {
+namespace {
+
+JsonLine record(const char* type) {
+  JsonLine line;
+  line.field("schema", kRecordSchema).field("type", type);
+  return line;
+}
+
+std::optional<std::int64_t> nanoseconds(const Stamp& stamp) {
+  return stamp.known() ? std::optional(toNanoseconds(stamp.time)) : std::nullopt;
+}
+
+std::optional<std::string_view> source(const Stamp& stamp) {
+  return stamp.known() ? std::optional(toString(stamp.source)) : std::nullopt;
+}
+
+// ---- Messages ----
+
+JsonLine line(const RankHello& hello) {
+  return record("rank")
+      .field("host", hello.host)
+      .field("pid", hello.processId)
+      .field("clock_domain", hello.clockDomain);
+}
+
+JsonLine groupFields(JsonLine line, const GroupInfo& group) {
+  return line.field("name", group.name)
+      .field("desc", group.description)
+      .field("backend", group.backend)
+      .field("ranks", group.ranks);
+}
+
+JsonLine line(const GroupInfo& group) { return groupFields(record("group"), group); }
+
+JsonLine line(const StepWindow& window) {
+  return record("window")
+      .field("first_step", window.firstStep)
+      .field("stride", window.stride)
+      .field("steps_found_by", toString(window.foundBy))
+      .field("self_us", window.selfUs)
+      .field("duration_us", window.durationUs);
+}
+
+JsonLine line(const ArrivalSamples& samples) {
+  std::vector<JsonLine> operations;
+  for (const auto& sample : samples.operations) {
+    operations.push_back(
+        JsonLine()
+            .field("group", sample.key.group)
+            .field("collective_seq_id", sample.key.sequence)
+            .field("kind", toString(sample.key.kind))
+            .field("arrival_ns", toNanoseconds(sample.arrival))
+            .field("completed_ns", sample.completed ? std::optional(toNanoseconds(*sample.completed)) : std::nullopt));
+  }
+  return record("arrivals").field("sampling", samples.sampling).field("operations", operations);
+}
+
+JsonLine line(const RankCounters& counters) {
+  return record("counters")
+      .field("collectives", counters.collectives)
+      .field("records_dropped", counters.recordsDropped)
+      .field("messages_lost", counters.messagesLost)
+      .field("captured", counters.captured)
+      .field("final", counters.final);
+}
+
+// ---- Report ----
+
+JsonLine verdictFields(JsonLine line, const Verdict& verdict, const JobReport& report) {
+  std::vector<std::string> hosts;
+  for (const int rank : verdict.ranks) {
+    const RankRow* row = report.row(rank);
+    hosts.push_back(row == nullptr ? "" : row->host);
+  }
+  const auto group = report.groups.empty() ? std::nullopt : std::optional(report.groups.front().name);
+  return line.field("kind", toString(verdict.kind))
+      .field("ranks", verdict.ranks)
+      .field("hosts", hosts)
+      .field("group", group)
+      .field("cause", verdict.cause)
+      .field("excess_ms", verdict.excessMs)
+      .field("share", verdict.share)
+      .field("since_step", verdict.sinceStep)
+      .field("confidence", verdict.confidence)
+      .field("reason", verdict.reason);
+}
+
+JsonLine rankLine(const RankRow& row) {
+  return JsonLine()
+      .field("rank", row.rank)
+      .field("host", row.heard ? std::optional(row.host) : std::nullopt)
+      .field("pid", row.heard ? std::optional(row.processId) : std::nullopt)
+      .field("steps", row.steps)
+      .field("step_ms", row.stepMs)
+      .field("self_ms", row.selfMs)
+      .field("wait_ms", row.waitMs)
+      .field("lateness_p50_ms", row.latenessP50Ms)
+      .field("lateness_p95_ms", row.latenessP95Ms)
+      .field("lateness_max_ms", row.latenessMaxMs)
+      .field("last", row.timesLast)
+      .field("operations_compared", row.operationsCompared)
+      .field("time_lost_share", row.timeLostShare)
+      .field("records_dropped", row.recordsDropped);
+}
+
+JsonLine skewLine(const SkewRow& row) {
+  return JsonLine()
+      .field("kind", toString(row.kind))
+      .field("operations", row.operations)
+      .field("skew_p50_ms", row.p50Ms)
+      .field("skew_p95_ms", row.p95Ms)
+      .field("skew_max_ms", row.maxMs)
+      .field("bound_ms", row.boundMs);
+}
+
+}  // namespace
+
+std::string toJson(const SessionStart& session) {
+  return record("session")
+      .field("ranks", session.ranks)
+      .field("window", session.stepsPerWindow)
+      .field("unix_time_ns", session.unixTimeNs)
+      .text();
+}
+
+std::string toJson(int rank, const Message& message) {
+  return std::visit([](const auto& m) { return line(m); }, message).field("rank", rank).text();
+}
+
+std::string toJson(int rank, const GroupInfo& group, const Operation& operation) {
+  const bool numbered = isNumbered(operation.key.kind);
+  const bool typed = *operation.dtype != '\0';
+  const bool inGraph = operation.graphTask != kNoGraphTask;
+  const char* state = operation.failed ? "failed" : (operation.completed.known() ? "completed" : "unknown");
+  return record("operation")
+      .field("rank", rank)
+      .field("process_group", std::vector<std::string>{group.name, group.description})
+      .field("collective_seq_id", numbered ? std::optional(operation.key.sequence) : std::nullopt)
+      .field("is_p2p", !numbered)
+      .field("kind", toString(operation.key.kind))
+      .field("method", operation.method)
+      .field("input_dtypes", typed ? std::vector<std::string>{operation.dtype} : std::vector<std::string>{})
+      .field("bytes", operation.bytes)
+      .field("async", operation.asynchronous)
+      .field("graph_task", inGraph ? std::optional(operation.graphTask) : std::nullopt)
+      .field("training_thread", operation.trainingThread)
+      .field("state", state)
+      .field("arrival_ns", toNanoseconds(operation.arrival.time))
+      .field("arrival_from", toString(operation.arrival.source))
+      .field("issued_ns", nanoseconds(operation.issued))
+      .field("completed_ns", nanoseconds(operation.completed))
+      .field("completed_from", source(operation.completed))
+      .field("waited_ns", nanoseconds(operation.waited))
+      .field("released_ns", nanoseconds(operation.released))
+      .field("released_from", source(operation.released))
+      .text();
+}
+
+std::string toJson(const Verdict& verdict, const JobReport& report) {
+  return verdictFields(record("verdict"), verdict, report).text();
+}
+
+std::string toJson(const JobReport& report) {
+  std::vector<JsonLine> groups;
+  for (const auto& group : report.groups) {
+    groups.push_back(groupFields(JsonLine(), group));
+  }
+  std::vector<JsonLine> ranks;
+  for (const auto& row : report.ranks) {
+    ranks.push_back(rankLine(row));
+  }
+  std::vector<JsonLine> skew;
+  for (const auto& row : report.skew) {
+    skew.push_back(skewLine(row));
+  }
+  return record("report")
+      .field("world_size", report.worldSize)
+      .field("ranks_reported", report.ranksReported)
+      .field("clocks", report.clocks)
+      .field("steps", report.stepsCompared)
+      .field("step_ms", report.stepMs)
+      .field("steps_found_by", toString(report.foundBy))
+      .field("groups", groups)
+      .field("collectives", report.collectives)
+      .field("records_dropped", report.recordsDropped)
+      .field("verdict", verdictFields(JsonLine(), report.verdict, report))
+      .field("ranks", ranks)
+      .field("skew", skew)
+      .field("notes", report.notes)
+      .text();
+}
+
+}  // namespace straggler

@@ -1,0 +1,83 @@
+#include "backend/report/record_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "backend/base/settings.h"
+
+namespace straggler {
+namespace {
+
+constexpr std::size_t kPiece = std::size_t{64} << 10;
+
+std::string reasonOf(int error) { return std::generic_category().message(error); }
+
+}  // namespace
+
+RecordFile::RecordFile(const std::string& directory, const std::string& name, Complain complain)
+    : complain_(std::move(complain)) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  path_ = (std::filesystem::path(directory) / name).string();
+  if (!error) {
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+  }
+  if (descriptor_ < 0) {
+    throw SettingsError("STRAGGLER_DIR='" + directory + "': cannot write " + path_ + ": " +
+                        (error ? error.message() : reasonOf(errno)) + "; name a folder that can be written");
+  }
+}
+
+RecordFile::~RecordFile() {
+  flush();
+  close(descriptor_);
+}
+
+void RecordFile::line(const std::string& json) {
+  pending_.append(json).push_back('\n');
+  ++pendingLines_;
+  if (pending_.size() >= kPiece) {
+    flush();
+  }
+}
+
+void RecordFile::flush() {
+  if (pending_.empty()) {
+    return;
+  }
+  struct stat status {};
+  if (fstat(descriptor_, &status) == 0 && status.st_nlink == 0) {
+    return lose("the file was removed");
+  }
+  std::size_t written = 0;
+  while (written < pending_.size()) {
+    const ssize_t now = write(descriptor_, pending_.data() + written, pending_.size() - written);
+    if (now < 0 && errno == EINTR) {
+      continue;
+    }
+    if (now <= 0) {
+      return lose(reasonOf(errno));
+    }
+    written += static_cast<std::size_t>(now);
+  }
+  pending_.clear();
+  pendingLines_ = 0;
+}
+
+// A piece that was written in part leaves a torn line, which readers pass over.
+void RecordFile::lose(const std::string& reason) {
+  if (linesLost_ == 0) {
+    complain_(path_ + ": " + reason);
+  }
+  linesLost_ += pendingLines_;
+  pending_.clear();
+  pendingLines_ = 0;
+}
+
+}  // namespace straggler

@@ -1,0 +1,135 @@
+#include "backend/report/text_report.h"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "backend/base/format.h"
+
+namespace straggler {
+namespace {
+
+std::string milliseconds(const std::optional<double>& value) { return value ? fixed(*value, 2) : "-"; }
+std::string percent(const std::optional<double>& share) { return share ? fixed(*share * 100, 1) + " %" : "-"; }
+std::string plural(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+// Columns as wide as their widest cell: the first to the left, the others to the right.
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = padRight(row.front(), widths.front());
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      line += "  " + padLeft(row[i], widths[i]);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
+std::string rankTable(const JobReport& report) {
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "host", "ms/step", "self", "wait", "late p50", "late p95", "late max", "times last", "time lost"}};
+  for (const auto& row : report.ranks) {
+    const auto last = row.operationsCompared == 0
+                          ? "-"
+                          : std::to_string(row.timesLast) + "/" + std::to_string(row.operationsCompared);
+    rows.push_back({std::to_string(row.rank), row.heard ? row.host : "(missing)", milliseconds(row.stepMs),
+                    milliseconds(row.selfMs), milliseconds(row.waitMs), milliseconds(row.latenessP50Ms),
+                    milliseconds(row.latenessP95Ms), milliseconds(row.latenessMaxMs), last,
+                    percent(row.timeLostShare)});
+  }
+  return table(rows);
+}
+
+std::string skewTable(const JobReport& report) {
+  if (report.skew.empty()) {
+    return "arrival skew: no operation was compared on all ranks of its group\n";
+  }
+  std::vector<std::vector<std::string>> rows = {{"arrival skew (ms)", "operations", "p50", "p95", "max", "bound"}};
+  for (const auto& row : report.skew) {
+    rows.push_back({std::string(toString(row.kind)), std::to_string(row.operations), fixed(row.p50Ms, 3),
+                    fixed(row.p95Ms, 3), fixed(row.maxMs, 3), fixed(row.boundMs, 3)});
+  }
+  return table(rows);
+}
+
+std::string hostOf(const JobReport& report, int rank) {
+  const RankRow* row = report.row(rank);
+  return row != nullptr && row->heard ? row->host : "?";
+}
+
+std::string stepsText(const JobReport& report) {
+  switch (report.foundBy) {
+    case StepsFoundBy::kGraphTask:
+      return "steps found by the backward";
+    case StepsFoundBy::kOpPeriod:
+      return "steps found by the period of the operations";
+    case StepsFoundBy::kTime:
+      return "no steps found, windows of a second instead";
+    default:
+      return "no steps found";
+  }
+}
+
+}  // namespace
+
+std::string armedLine(const JobReport& report) {
+  std::set<std::string> hosts;
+  for (const auto& row : report.ranks) {
+    if (row.heard) {
+      hosts.insert(row.host);
+    }
+  }
+  std::string line =
+      "straggler: armed: " + std::to_string(report.ranksReported) + " of " + plural(report.worldSize, "rank") +
+      " seen on " + plural(hosts.size(), "host") + ", " + plural(report.groups.size(), "group") +
+      "; measured: arrival, lateness, self and wait time (host clock" +
+      (report.clocks > 1 ? ", " + std::to_string(report.clocks) + " clocks related by the traffic" : "") +
+      "); not measured: point to point lateness, captured graphs";
+  return line + "\n";
+}
+
+std::string verdictLines(const JobReport& report) {
+  const Verdict& verdict = report.verdict;
+  switch (verdict.kind) {
+    case VerdictKind::kStraggler: {
+      std::vector<std::string> names;
+      std::vector<int> ranks = verdict.ranks;
+      for (const int rank : ranks) {
+        names.push_back(std::to_string(rank) + " (" + hostOf(report, rank) + ")");
+      }
+      return "STRAGGLER rank " + join(names, ", ") + " cause=" + verdict.cause + " +" +
+             fixed(verdict.excessMs.value_or(0), 1) + " ms/step (" + fixed(100 * verdict.share.value_or(0), 0) +
+             " % of the step) since step " + std::to_string(verdict.sinceStep.value_or(0)) +
+             "\n  why: " + verdict.reason + "\n  next: look at what rank " + std::to_string(ranks.front()) +
+             " does between its collectives: its input, its Python threads, its processor\n";
+    }
+    case VerdictKind::kNone:
+      return "NO STRAGGLER: " + verdict.reason + "\n";
+    default:
+      return "NO VERDICT: " + verdict.reason + "\n";
+  }
+}
+
+std::string textReport(const JobReport& report) {
+  std::string text = verdictLines(report);
+  text += "straggler: " + std::to_string(report.ranksReported) + " of " + plural(report.worldSize, "rank") + ", " +
+          plural(report.stepsCompared, "step") + " compared (" + stepsText(report) + "), " +
+          plural(report.collectives, "collective") + " seen, " + plural(report.recordsDropped, "record") + " dropped\n";
+  text += rankTable(report) + skewTable(report);
+  for (const auto& note : report.notes) {
+    text += "note: " + note + "\n";
+  }
+  return text;
+}
+
+}  // namespace straggler

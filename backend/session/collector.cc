@@ -1,0 +1,89 @@
+#include "backend/session/collector.h"
+
+#include <utility>
+
+#include "backend/exchange/codec.h"
+
+namespace straggler {
+
+Collector::Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges,
+                     std::unique_ptr<Reporter> reporter)
+    : exchanges_(std::move(exchanges)), reporter_(std::move(reporter)), model_(session.ranks, session.stepsPerWindow) {
+  reporter_->started(session);
+}
+
+void Collector::round(Instant now) {
+  begun_ = begun_.value_or(now);
+  receive();
+  arm(now, false);
+}
+
+void Collector::receive() {
+  for (const auto& exchange : exchanges_) {
+    while (const auto bytes = exchange->receive()) {
+      const auto frame = decode(*bytes);
+      {
+        const MutexLock lock(modelMutex_);
+        if (frame) {
+          model_.apply(*frame);
+        } else {
+          ++badFrames_;
+        }
+      }
+      if (frame) {
+        reporter_->received(*frame);
+      }
+    }
+  }
+  const MutexLock lock(modelMutex_);
+  recordsLost_ = reporter_->recordsLost();
+}
+
+void Collector::arm(Instant now, bool mustArm) {
+  if (armed_) {
+    return;
+  }
+  const JobReport known = report();
+  const bool complete = known.ranksReported == known.worldSize && !known.groups.empty();
+  if (complete || mustArm || now - *begun_ >= kArmedPatience) {
+    armed_ = true;
+    reporter_->armed(known);
+  }
+}
+
+bool Collector::allFinal() const {
+  const MutexLock lock(modelMutex_);
+  return model_.ranksFinal() == model_.ranks().size();
+}
+
+bool Collector::finish(Instant now) {
+  begun_ = begun_.value_or(now);
+  finishing_ = finishing_.value_or(now);
+  receive();
+  if (!allFinal()) {
+    if (!leavingAnnounced_ && now - *finishing_ >= kFinalPatience) {
+      leavingAnnounced_ = true;
+      for (const auto& exchange : exchanges_) {
+        exchange->announceLeaving();
+      }
+    }
+    if (now - *finishing_ < 2 * kFinalPatience) {
+      return false;
+    }
+  }
+  arm(now, true);
+  reporter_->ended(report());
+  return true;
+}
+
+JobReport Collector::report() const {
+  const MutexLock lock(modelMutex_);
+  JobReport report = jobReport(model_);
+  report.recordsDropped += recordsLost_;
+  if (badFrames_ > 0) {
+    report.notes.push_back(std::to_string(badFrames_) + " frames could not be read and were passed over");
+  }
+  return report;
+}
+
+}  // namespace straggler

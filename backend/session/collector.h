@@ -1,0 +1,58 @@
+// Collector: the root's side of a session. It takes in the ranks' frames, keeps the job's model, and reports.
+//
+// round() does one turn and returns; the thread that calls it belongs to the session. Reporters run on that thread: one
+// that blocks delays reports and nothing else.
+//
+// Thread safety: report() may be called from any thread; all else is the session's thread alone. Lock order: modelMutex_
+// is a leaf; reporters are never called under it.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "backend/base/clock.h"
+#include "backend/base/mutex.h"
+#include "backend/detect/job_model.h"
+#include "backend/exchange/exchange.h"
+#include "backend/report/reporter.h"
+
+namespace straggler {
+
+class Collector {
+ public:
+  // After so long, the armed line is written with the ranks heard so far.
+  static constexpr Duration kArmedPatience = std::chrono::seconds(10);
+  // At the end: how long ranks are waited for before the root says that it leaves, and then once more.
+  static constexpr Duration kFinalPatience = std::chrono::seconds(1);
+
+  // `exchanges`: where frames come from.
+  Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges, std::unique_ptr<Reporter> reporter);
+
+  void round(Instant now);
+
+  // The last turns: call again until it returns true, which it does once every rank has told its end, or the patience
+  // ends. Then the report has been written.
+  bool finish(Instant now);
+
+  JobReport report() const;
+
+ private:
+  void receive();
+  void arm(Instant now, bool mustArm);
+  bool allFinal() const;
+
+  std::vector<std::shared_ptr<Exchange>> exchanges_;
+  std::unique_ptr<Reporter> reporter_;
+  std::optional<Instant> begun_;
+  std::optional<Instant> finishing_;
+  bool leavingAnnounced_ = false;
+  bool armed_ = false;
+
+  mutable Mutex modelMutex_;
+  JobModel model_ GUARDED_BY(modelMutex_);
+  std::uint64_t badFrames_ GUARDED_BY(modelMutex_) = 0;
+  std::uint64_t recordsLost_ GUARDED_BY(modelMutex_) = 0;
+};
+
+}  // namespace straggler

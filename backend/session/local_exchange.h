@@ -1,0 +1,45 @@
+// LocalExchange: how the root's own monitor reaches the root's collector, in the same process.
+//
+// Thread safety: one sender, one receiver. Bounded: a collector that is blocked costs messages, not memory.
+#pragma once
+
+#include <deque>
+#include <utility>
+
+#include "backend/base/mutex.h"
+#include "backend/exchange/exchange.h"
+
+namespace straggler {
+
+class LocalExchange final : public Exchange {
+ public:
+  static constexpr std::size_t kMaxFrames = 256;
+
+  Sent send(std::span<const std::uint8_t> bytes) noexcept override {
+    const MutexLock lock(mutex_);
+    if (frames_.size() >= kMaxFrames) {
+      return Sent::kLater;
+    }
+    frames_.emplace_back(bytes.begin(), bytes.end());
+    return Sent::kYes;
+  }
+  bool rootLeaving() noexcept override { return false; }
+  std::string lastError() const override { return {}; }
+
+  std::optional<std::vector<std::uint8_t>> receive() noexcept override {
+    const MutexLock lock(mutex_);
+    if (frames_.empty()) {
+      return std::nullopt;
+    }
+    auto bytes = std::move(frames_.front());
+    frames_.pop_front();
+    return bytes;
+  }
+  void announceLeaving() noexcept override {}
+
+ private:
+  Mutex mutex_;
+  std::deque<std::vector<std::uint8_t>> frames_ GUARDED_BY(mutex_);
+};
+
+}  // namespace straggler

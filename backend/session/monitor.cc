@@ -1,0 +1,239 @@
+#include "backend/session/monitor.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "backend/exchange/codec.h"
+#include "backend/report/json_records.h"
+
+namespace straggler {
+namespace {
+
+constexpr std::size_t kBatch = 512;
+constexpr Duration kRatePeriod = std::chrono::seconds(1);
+constexpr std::size_t kMaxSamplesWaiting = 512;
+constexpr std::size_t kMessagesPerFrame = 16;  // far below the codec's limit on bytes
+
+std::uint32_t microseconds(Duration duration) {
+  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
+  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(us, 0, std::numeric_limits<std::uint32_t>::max()));
+}
+
+}  // namespace
+
+// SplitMix64's finaliser: every bit of the key reaches the low bits.
+bool isSampled(const OpKey& key, std::uint32_t sampling) {
+  std::uint64_t hash = (static_cast<std::uint64_t>(key.group) << 32U) ^ key.sequence;
+  hash = (hash ^ (hash >> 30U)) * 0xBF58476D1CE4E5B9ULL;
+  hash = (hash ^ (hash >> 27U)) * 0x94D049BB133111EBULL;
+  hash ^= hash >> 31U;
+  return (hash & (sampling - 1)) == 0;
+}
+
+std::uint32_t thinning(double rate, double limit) {
+  std::uint32_t factor = 1;
+  while (rate / factor > limit && factor < (1U << 20U)) {
+    factor *= 2;
+  }
+  return factor;
+}
+
+Monitor::Monitor(Options options, std::shared_ptr<Recorder> recorder)
+    : options_(std::move(options)), recorder_(std::move(recorder)) {
+  queue(options_.hello);
+}
+
+void Monitor::addGroup(const GroupInfo& group) {
+  recorder_->addGroup(group.id());
+  const MutexLock lock(groupsMutex_);
+  groups_[group.id()] = group;
+  if (!group.ranks.empty() && group.ranks.front() == options_.rank) {
+    newGroups_.push_back(group);
+  }
+}
+
+void Monitor::round(Instant now) {
+  read(now);
+  if (!lastSend_ || now - *lastSend_ >= kSendPeriod) {
+    if (!lastCounters_ || now - *lastCounters_ >= kCountersPeriod) {
+      lastCounters_ = now;
+      queue(counters(false));
+    }
+    send(now);
+    if (options_.operations) {
+      options_.operations->flush();
+    }
+  }
+}
+
+bool Monitor::finish(Instant now) {
+  if (!finalQueued_) {
+    read(now);
+    batch_.clear();
+    recorder_->drainAll(batch_);
+    for (const auto& operation : batch_) {
+      process(operation);
+    }
+    if (const auto last = finder_.finish()) {
+      closeStep(*last);
+    }
+    closeWindow();
+    if (options_.operations) {
+      options_.operations->flush();
+    }
+    queue(counters(true));
+    finalQueued_ = true;
+  }
+  return send(now);
+}
+
+// ---- Reading ----
+
+void Monitor::read(Instant now) {
+  do {
+    batch_.clear();
+    recorder_->drain(batch_, kBatch);
+    for (const auto& operation : batch_) {
+      process(operation);
+    }
+  } while (batch_.size() == kBatch);
+  adjustThinning(now);
+}
+
+void Monitor::process(const Operation& operation) {
+  if (const auto ended = finder_.add(operation)) {
+    closeStep(*ended);
+  }
+  selfTime_.add(operation);
+  if (isNumbered(operation.key.kind)) {
+    ++operationsRead_;
+    if (!operation.failed && isSampled(operation.key, samples_.sampling) &&
+        samples_.operations.size() < kMaxSamplesWaiting) {
+      const bool completed = operation.completed.known();
+      samples_.operations.push_back(
+          {operation.key, operation.arrival.time, completed ? std::optional(operation.completed.time) : std::nullopt});
+    }
+  }
+  if (options_.operations) {
+    const MutexLock lock(groupsMutex_);
+    options_.operations->line(toJson(options_.rank, groups_[operation.key.group], operation));
+  }
+}
+
+void Monitor::closeStep(const StepEnd& step) {
+  const StepTime time = selfTime_.close(step.begin, step.end);
+  if (step.index % options_.window == 0 && !window_.selfUs.empty()) {
+    closeWindow();
+  }
+  if (window_.selfUs.empty()) {
+    window_.firstStep = step.index;
+    windowLength_ = {};
+  }
+  window_.selfUs.push_back(microseconds(time.self));
+  windowLength_ += time.self + time.wait;
+  if ((step.index + 1) % options_.window == 0) {
+    closeWindow();
+  }
+}
+
+void Monitor::closeWindow() {
+  if (window_.selfUs.empty()) {
+    return;
+  }
+  ++windowsClosed_;
+  window_.stride = stride_;
+  window_.foundBy = finder_.foundBy();
+  window_.durationUs = static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(windowLength_).count()));
+  if ((window_.firstStep / options_.window) % stride_ == 0) {
+    queue(window_);
+  }
+  window_ = {};
+}
+
+void Monitor::adjustThinning(Instant now) {
+  if (!ratesSince_) {
+    ratesSince_ = now;
+  }
+  const double seconds = toMilliseconds(now - *ratesSince_) / 1e3;
+  if (now - *ratesSince_ < kRatePeriod) {
+    return;
+  }
+  samples_.sampling = thinning(static_cast<double>(operationsRead_) / seconds, kSamplesPerSecond);
+  stride_ = thinning(static_cast<double>(windowsClosed_) / seconds, kWindowsPerSecond);
+  operationsRead_ = windowsClosed_ = 0;
+  ratesSince_ = now;
+}
+
+// ---- Sending ----
+
+void Monitor::queue(Message message) {
+  if (!options_.exchange || !connected_) {
+    return;
+  }
+  if (waiting_.size() >= kMaxWaiting) {
+    waiting_.pop_front();
+    ++messagesLost_;
+  }
+  waiting_.push_back(std::move(message));
+}
+
+RankCounters Monitor::counters(bool final) const {
+  const std::uint64_t unwritten = options_.operations ? options_.operations->linesLost() : 0;
+  return {recorder_->collectives(), recorder_->dropped() + unwritten, messagesLost_, recorder_->captured(), final};
+}
+
+bool Monitor::send(Instant now) {
+  lastSend_ = now;
+  if (!options_.exchange || !connected_) {
+    return true;
+  }
+  {
+    const MutexLock lock(groupsMutex_);
+    for (auto& group : newGroups_) {
+      queue(std::move(group));
+    }
+    newGroups_.clear();
+  }
+  if (!samples_.operations.empty()) {
+    queue(samples_);
+    samples_.operations.clear();
+  }
+  if (options_.exchange->rootLeaving() && !finalQueued_) {
+    leave();
+    return true;
+  }
+  return sendWaiting();
+}
+
+bool Monitor::sendWaiting() {
+  while (!waiting_.empty()) {
+    const auto end = waiting_.begin() + static_cast<std::ptrdiff_t>(std::min(waiting_.size(), kMessagesPerFrame));
+    const std::vector<Message> messages(waiting_.begin(), end);
+    switch (options_.exchange->send(encode({options_.rank, messages}))) {
+      case Exchange::Sent::kYes:
+        waiting_.erase(waiting_.begin(), end);
+        break;
+      case Exchange::Sent::kLater:
+        return false;
+      default:
+        connected_ = false;
+        messagesLost_ += waiting_.size();
+        waiting_.clear();
+        options_.complain("the store cannot be reached any more (" + options_.exchange->lastError() +
+                          "); this rank goes on recording, but the reporting rank hears no more of it");
+    }
+  }
+  return true;
+}
+
+// The root ends its session before this rank does: it gets what there is, and the store is not touched again.
+void Monitor::leave() {
+  queue(counters(true));
+  sendWaiting();
+  waiting_.clear();
+  connected_ = false;
+}
+
+}  // namespace straggler

@@ -1,0 +1,106 @@
+// Monitor: a rank's side of a session. It reads the recorder, finds steps, measures self time, writes operation records
+// and tells the root, in summaries that stay under a byte rate.
+//
+// round() does one turn and returns; the thread that calls it belongs to the session, so tests call it with a fake clock.
+//
+// What goes out, at most about 1 KB a second: step windows (35 bytes each, thinned beyond kWindowsPerSecond), a sample of
+// arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters. What cannot be sent waits, bounded; beyond that
+// the oldest is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently still
+// tell of the same steps and operations.
+//
+// Thread safety: addGroup() may be called from any thread; all else is the session's thread alone.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "backend/base/clock.h"
+#include "backend/base/mutex.h"
+#include "backend/detect/self_time.h"
+#include "backend/exchange/exchange.h"
+#include "backend/exchange/messages.h"
+#include "backend/observe/recorder.h"
+#include "backend/observe/step_finder.h"
+#include "backend/report/record_file.h"
+
+namespace straggler {
+
+// Whether an operation belongs to the sample of 1 in `sampling`; the same answer on every rank.
+bool isSampled(const OpKey& key, std::uint32_t sampling);
+
+// The smallest power of two by which `rate` must be divided to stay within `limit`.
+std::uint32_t thinning(double rate, double limit);
+
+class Monitor {
+ public:
+  static constexpr double kWindowsPerSecond = 6;
+  static constexpr double kSamplesPerSecond = 64;
+  static constexpr Duration kSendPeriod = std::chrono::milliseconds(250);
+  static constexpr Duration kCountersPeriod = std::chrono::seconds(2);
+  static constexpr std::size_t kMaxWaiting = 512;  // messages that could not be sent yet
+
+  struct Options {
+    int rank = 0;  // global
+    int window = 10;
+    RankHello hello;
+    std::shared_ptr<Exchange> exchange;                // null: nobody is told
+    std::unique_ptr<RecordFile> operations;            // null: no records
+    std::function<void(const std::string&)> complain;  // one line, said once
+  };
+
+  Monitor(Options options, std::shared_ptr<Recorder> recorder);
+
+  // Announces the group to the root if this rank is the first of it.
+  void addGroup(const GroupInfo& group);
+
+  void round(Instant now);
+
+  // The last turn: everything is read, closed and offered. Returns whether everything was sent; if not, it may be called
+  // again until the caller's patience ends.
+  bool finish(Instant now);
+
+ private:
+  void read(Instant now);
+  void process(const Operation& operation);
+  void closeStep(const StepEnd& step);
+  void closeWindow();
+  void adjustThinning(Instant now);
+  void queue(Message message);
+  RankCounters counters(bool final) const;
+  bool send(Instant now);
+  bool sendWaiting();
+  void leave();
+
+  Options options_;
+  std::shared_ptr<Recorder> recorder_;
+  StepFinder finder_;
+  SelfTime selfTime_;
+  StepWindow window_;
+  Duration windowLength_{};
+  ArrivalSamples samples_;
+  std::vector<Operation> batch_;
+
+  std::deque<Message> waiting_;
+  std::uint64_t messagesLost_ = 0;
+  std::optional<Instant> lastSend_;
+  std::optional<Instant> lastCounters_;
+  bool connected_ = true;
+  bool finalQueued_ = false;
+
+  // Since the last look at the rates.
+  std::optional<Instant> ratesSince_;
+  std::uint64_t operationsRead_ = 0;
+  std::uint64_t windowsClosed_ = 0;
+  std::uint32_t stride_ = 1;
+
+  mutable Mutex groupsMutex_;
+  std::map<GroupId, GroupInfo> groups_ GUARDED_BY(groupsMutex_);
+  std::vector<GroupInfo> newGroups_ GUARDED_BY(groupsMutex_);
+};
+
+}  // namespace straggler

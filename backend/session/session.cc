@@ -1,0 +1,301 @@
+#include "backend/session/session.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cstdio>
+#include <exception>
+#include <utility>
+
+#include "backend/report/json_reporter.h"
+#include "backend/report/text_reporter.h"
+#include "backend/session/collector.h"
+#include "backend/session/local_exchange.h"
+#include "backend/session/monitor.h"
+
+namespace straggler {
+namespace {
+
+constexpr Duration kPollPeriod = std::chrono::milliseconds(1);      // while something must be polled
+constexpr Duration kMonitorPeriod = std::chrono::milliseconds(25);  // else
+constexpr Duration kCollectorPeriod = std::chrono::milliseconds(50);
+constexpr Duration kFinishPeriod = std::chrono::milliseconds(2);
+constexpr Duration kSendPatience = std::chrono::seconds(1);         // for the last messages
+constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // beyond what a thread may use by itself
+
+// What a process knows of its session. Never destroyed: threads that were left behind and late destructors may still
+// come by at the end of the process.
+struct Process {
+  Mutex mutex;
+  std::shared_ptr<Session> session GUARDED_BY(mutex);
+  std::size_t members GUARDED_BY(mutex) = 0;
+  std::optional<JobReport> lastReport GUARDED_BY(mutex);
+};
+
+std::atomic<Process*> processInstance{nullptr};
+std::atomic<std::uint64_t> forkCount{0};
+
+// A child starts anew: the parent's mutexes may be held by threads that do not exist in it.
+void startAnewInChildren() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+    ++forkCount;
+    processInstance = new Process;
+  });
+  (void)registered;
+}
+
+Process& process() {
+  static const bool made = [] {
+    processInstance = new Process;
+    startAnewInChildren();
+    return true;
+  }();
+  (void)made;
+  return *processInstance;
+}
+
+std::string hostName() {
+  std::array<char, 256> name{};
+  return gethostname(name.data(), name.size() - 1) == 0 ? std::string(name.data()) : std::string("?");
+}
+
+std::string rankFileName(int rank) {
+  std::array<char, 32> name{};
+  std::snprintf(name.data(), name.size(), "rank-%05d.jsonl", rank);
+  return name.data();
+}
+
+std::int64_t unixTimeNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::system_clock::now().time_since_epoch())
+      .count();
+}
+
+std::unique_ptr<Reporter> makeReporter(const Session::Options& options, const RecordFile::Complain& complain) {
+  std::vector<std::unique_ptr<Reporter>> reporters;
+  reporters.push_back(std::make_unique<TextReporter>(options.descriptor));
+  if (!options.settings.directory.empty()) {
+    reporters.push_back(std::make_unique<JsonReporter>(
+        std::make_unique<RecordFile>(options.settings.directory, "job.jsonl", complain)));
+  }
+  return std::make_unique<CompositeReporter>(std::move(reporters));
+}
+
+}  // namespace
+
+struct Session::State {
+  SteadyClock clock;
+  std::function<void(const std::string& reason)> complain;
+  std::shared_ptr<Poller> poller;
+  std::unique_ptr<Monitor> monitor;
+  std::unique_ptr<Collector> collector;  // null: not the root
+
+  Mutex mutex;
+  CondVar changed;
+  // Set with the mutex held, so that no wake-up is missed.
+  using Flag = std::atomic<bool>;
+  Flag monitorMustStop = false;
+  Flag collectorMustStop = false;
+  Flag monitorStopped = false;
+  Flag collectorStopped = false;
+
+  // Sleeps, but wakes up at once when `flag` is set; says whether it is.
+  bool sleep(Duration duration, const Flag& flag) {
+    const MutexLock lock(mutex);
+    return changed.waitFor(mutex, duration, [&flag] { return flag.load(); });
+  }
+  void set(Flag& flag) {
+    const MutexLock lock(mutex);
+    flag = true;
+    changed.notifyAll();
+  }
+};
+
+Session::Session(Options options) : state_(std::make_shared<State>()) {
+  startAnewInChildren();
+  forks_ = forkCount;
+  const int descriptor = options.descriptor;
+  const auto complain = [descriptor, rank = options.rank](const std::string& reason) {
+    writeText(descriptor, "straggler: rank " + std::to_string(rank) + ": " + reason + "; training goes on\n");
+  };
+  const auto complainRecords = [complain](const std::string& reason) { complain("records are lost: " + reason); };
+  state_->complain = complain;
+  if (!options.exchangeNote.empty()) {
+    complain(options.exchangeNote);
+  }
+
+  Monitor::Options monitor{
+      options.rank, options.settings.window, {hostName(), getpid(), clockDomain()}, options.exchange, nullptr,
+      complain};
+  if (!options.settings.directory.empty()) {
+    monitor.operations =
+        std::make_unique<RecordFile>(options.settings.directory, rankFileName(options.rank), complainRecords);
+  }
+  if (options.rank == options.ranks.front()) {
+    auto local = std::make_shared<LocalExchange>();
+    monitor.exchange = local;
+    std::vector<std::shared_ptr<Exchange>> exchanges = {local};
+    if (options.exchange) {
+      exchanges.push_back(options.exchange);
+    }
+    state_->collector = std::make_unique<Collector>(SessionStart{options.ranks, options.settings.window, unixTimeNs()},
+                                                    std::move(exchanges), makeReporter(options, complainRecords));
+  }
+  state_->monitor = std::make_unique<Monitor>(std::move(monitor), options.recorder);
+  state_->poller = options.poller;
+  if (state_->collector) {
+    collector_ = std::make_unique<std::thread>([state = state_] { collectorLoop(*state); });
+  }
+  monitor_ = std::make_unique<std::thread>([state = state_] { monitorLoop(*state); });
+}
+
+Session::~Session() {
+  end();
+  // In a forked child the threads do not exist: their handles are given up, not joined.
+  if (!owned()) {
+    (void)monitor_.release();
+    (void)collector_.release();
+  }
+}
+
+bool Session::owned() const { return forks_ == forkCount; }
+
+void Session::addGroup(const GroupInfo& group) { state_->monitor->addGroup(group); }
+
+const std::shared_ptr<Poller>& Session::poller() const { return state_->poller; }
+
+std::optional<JobReport> Session::report() const {
+  return state_->collector ? std::optional(state_->collector->report()) : std::nullopt;
+}
+
+// ---- Threads ----
+
+// Whatever goes wrong on a thread of ours (no memory left, say) ends that thread's work, never the process.
+void Session::guarded(State& state, const char* thread, const std::function<void()>& work) {
+  try {
+    work();
+  } catch (const std::exception& error) {
+    state.complain(std::string("the ") + thread + " stopped: " + error.what());
+  }
+}
+
+void Session::monitorLoop(State& state) {
+  guarded(state, "monitor", [&state] {
+    bool stop = false;
+    while (!stop) {
+      const bool pollSoon = state.poller && state.poller->poll();
+      state.monitor->round(state.clock.now());
+      stop = state.sleep(pollSoon ? kPollPeriod : kMonitorPeriod, state.monitorMustStop);
+    }
+    const Instant begun = state.clock.now();
+    while (!state.monitor->finish(state.clock.now()) && state.clock.now() - begun < kSendPatience) {
+      std::this_thread::sleep_for(kFinishPeriod);
+    }
+  });
+  state.set(state.monitorStopped);
+}
+
+void Session::collectorLoop(State& state) {
+  guarded(state, "collector", [&state] {
+    while (!state.sleep(kCollectorPeriod, state.collectorMustStop)) {
+      state.collector->round(state.clock.now());
+    }
+    while (!state.collector->finish(state.clock.now())) {
+      std::this_thread::sleep_for(kFinishPeriod);
+    }
+  });
+  state.set(state.collectorStopped);
+}
+
+void Session::end() noexcept {
+  if (!owned()) {
+    return;
+  }
+  const auto stop = [this](std::unique_ptr<std::thread>& thread, State::Flag& mustStop, State::Flag& stopped,
+                           Duration patience) {
+    if (!thread || !thread->joinable()) {
+      return;
+    }
+    state_->set(mustStop);
+    if (state_->sleep(patience + kStopPatience, stopped)) {
+      thread->join();
+    } else {
+      thread->detach();
+      writeText(2, "straggler: a thread did not stop in time and was left behind\n");
+    }
+  };
+  stop(monitor_, state_->monitorMustStop, state_->monitorStopped, kSendPatience);
+  stop(collector_, state_->collectorMustStop, state_->collectorStopped, 2 * Collector::kFinalPatience);
+}
+
+// ---- The process's session ----
+
+namespace {
+
+// Ends the session if it is the running one, outside of the lock.
+void endRunning(const std::shared_ptr<Session>& session) noexcept {
+  session->end();
+  auto report = session->report();
+  Process& p = process();
+  const MutexLock lock(p.mutex);
+  if (report) {
+    p.lastReport = std::move(report);
+  }
+}
+
+}  // namespace
+
+std::shared_ptr<Session> joinSession(const GroupInfo& group, const std::function<Session::Options()>& options) {
+  Process& p = process();
+  const MutexLock lock(p.mutex);
+  if (!p.session || !p.session->owned()) {
+    p.session = std::make_shared<Session>(options());
+    p.members = 0;
+  }
+  ++p.members;
+  p.session->addGroup(group);
+  return p.session;
+}
+
+void leaveSession(const std::shared_ptr<Session>& session) noexcept {
+  if (!session || !session->owned()) {
+    return;
+  }
+  Process& p = process();
+  {
+    const MutexLock lock(p.mutex);
+    if (p.session != session || --p.members > 0) {
+      return;
+    }
+    p.session.reset();
+  }
+  endRunning(session);
+}
+
+void endSession() noexcept {
+  Process& p = process();
+  std::shared_ptr<Session> session;
+  {
+    const MutexLock lock(p.mutex);
+    session = std::exchange(p.session, nullptr);
+  }
+  if (session && session->owned()) {
+    endRunning(session);
+  }
+}
+
+std::optional<JobReport> lastReport() {
+  Process& p = process();
+  std::shared_ptr<Session> session;
+  {
+    const MutexLock lock(p.mutex);
+    session = p.session;
+    if (!session) {
+      return p.lastReport;
+    }
+  }
+  return session->report();
+}
+
+}  // namespace straggler
