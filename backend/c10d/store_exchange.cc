@@ -1,0 +1,164 @@
+#include "backend/c10d/store_exchange.h"
+
+#include <exception>
+#include <stdexcept>
+
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+namespace straggler {
+namespace {
+
+constexpr std::chrono::milliseconds kTimeout{5000};
+constexpr std::chrono::milliseconds kFirstTurn{1000};
+constexpr std::chrono::milliseconds kLongestTurn{64000};
+constexpr std::chrono::milliseconds kLookPeriod{500};
+constexpr std::int64_t kFramesPerRank = 8;  // that may wait in the queue
+
+// Only stores in C++ can be used from a thread of ours.
+bool isUsable(c10d::Store& store) {
+  auto* prefix = dynamic_cast<c10d::PrefixStore*>(&store);
+  const auto underlying = prefix != nullptr ? prefix->getUnderlyingNonPrefixStore() : nullptr;
+  c10d::Store& bare = underlying ? *underlying : store;
+  return dynamic_cast<c10d::TCPStore*>(&bare) != nullptr || dynamic_cast<c10d::FileStore*>(&bare) != nullptr ||
+         dynamic_cast<c10d::HashStore*>(&bare) != nullptr;
+}
+
+std::vector<std::uint8_t> bytesOf(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
+
+}  // namespace
+
+StoreExchange::StoreExchange(const c10::intrusive_ptr<c10d::Store>& store, int rank, const std::vector<int>& ranks)
+    : rank_(rank), ranks_(ranks), turn_(kFirstTurn) {
+  if (!isUsable(*store)) {
+    throw std::runtime_error("the store is not one of torch's own in C++");
+  }
+  store_ = store->clone();
+  store_->setTimeout(kTimeout);
+  const auto round = store_->add("straggler/round/" + std::to_string(rank), 1);
+  prefix_ = "straggler/" + std::to_string(round) + "/";
+  queues_ = probeQueues();
+}
+
+// A store may say that it has queues and then refuse: only trying tells.
+bool StoreExchange::probeQueues() {
+  try {
+    store_->queueLen(key("frames"));
+    return true;
+  } catch (const std::exception&) {
+    return false;
+  }
+}
+
+void StoreExchange::fail(const std::string& reason) noexcept {
+  gone_ = true;
+  const MutexLock lock(mutex_);
+  error_ = reason.substr(0, reason.find('\n'));
+}
+
+std::string StoreExchange::lastError() const {
+  const MutexLock lock(mutex_);
+  return error_;
+}
+
+// ---- Every rank ----
+
+Exchange::Sent StoreExchange::send(std::span<const std::uint8_t> bytes) noexcept {
+  if (gone_) {
+    return Sent::kGone;
+  }
+  try {
+    if (!queues_) {
+      return sendByKey(bytes);
+    }
+    if (store_->queueLen(key("frames")) > kFramesPerRank * static_cast<std::int64_t>(ranks_.size())) {
+      return Sent::kLater;
+    }
+    store_->queuePush(key("frames"), bytesOf(bytes));
+    return Sent::kYes;
+  } catch (const std::exception& error) {
+    fail(error.what());
+    return Sent::kGone;
+  }
+}
+
+// The first byte counts the frames, so that the root sees that there is a new one.
+Exchange::Sent StoreExchange::sendByKey(std::span<const std::uint8_t> bytes) {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < nextTurn_) {
+    return Sent::kLater;
+  }
+  std::vector<std::uint8_t> value = {static_cast<std::uint8_t>(++sent_)};
+  value.insert(value.end(), bytes.begin(), bytes.end());
+  store_->set(key("frames/" + std::to_string(rank_)), value);
+  nextTurn_ = now + turn_;
+  turn_ = std::min(turn_ * 2, kLongestTurn);
+  return Sent::kYes;
+}
+
+bool StoreExchange::rootLeaving() noexcept {
+  if (gone_) {
+    return false;
+  }
+  try {
+    return store_->check({key("leaving")});
+  } catch (const std::exception& error) {
+    fail(error.what());
+    return false;
+  }
+}
+
+// ---- The root ----
+
+std::optional<std::vector<std::uint8_t>> StoreExchange::receive() noexcept {
+  if (gone_) {
+    return std::nullopt;
+  }
+  try {
+    if (!queues_) {
+      return receiveByKey();
+    }
+    return store_->queueLen(key("frames")) > 0 ? std::optional(store_->queuePop(key("frames"), false)) : std::nullopt;
+  } catch (const std::exception& error) {
+    fail(error.what());
+    return std::nullopt;
+  }
+}
+
+std::optional<std::vector<std::uint8_t>> StoreExchange::receiveByKey() {
+  const auto now = std::chrono::steady_clock::now();
+  if (nextRank_ == 0 && now < nextLook_) {
+    return std::nullopt;
+  }
+  while (nextRank_ < ranks_.size()) {
+    const int rank = ranks_[nextRank_++];
+    const auto name = key("frames/" + std::to_string(rank));
+    if (!store_->check({name})) {
+      continue;
+    }
+    auto value = store_->get(name);
+    auto& last = seen_[rank];
+    if (!value.empty() && value != last) {
+      last = value;
+      return std::vector<std::uint8_t>(value.begin() + 1, value.end());
+    }
+  }
+  nextRank_ = 0;
+  nextLook_ = now + kLookPeriod;
+  return std::nullopt;
+}
+
+void StoreExchange::announceLeaving() noexcept {
+  if (gone_) {
+    return;
+  }
+  try {
+    store_->set(key("leaving"), std::vector<std::uint8_t>{1});
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+}  // namespace straggler

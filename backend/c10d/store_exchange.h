@@ -1,0 +1,67 @@
+// StoreExchange: the session's exchange over a clone of its first group's store. No collective, no port of its own.
+//
+// Where the store has queues (libuv TCPStore, HashStore), ranks push frames to one queue and the root pops them; a rank
+// looks at the queue's length first, so a root that does not listen bounds what gathers. Where it has none (FileStore,
+// the legacy TCPStore), each rank has one key that it overwrites, ever less often, and the root reads all of them.
+//
+//   straggler/<round>/frames        the queue
+//   straggler/<round>/frames/<r>    the key of rank r, where there are no queues
+//   straggler/<round>/leaving       set when the root listens no longer
+//   straggler/round/<r>             how many sessions rank r has begun on this store
+//
+// The round tells sessions of one store apart: ranks begin them in the same order, so their counts agree.
+//
+// Python's stores are not used: they would need the interpreter lock on a thread of ours. The clone has a timeout of its
+// own, a few seconds; the user's store is left as it is.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <string>
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include "backend/base/mutex.h"
+#include "backend/exchange/exchange.h"
+
+namespace straggler {
+
+class StoreExchange final : public Exchange {
+ public:
+  // Throws with a reason if the store cannot be used.
+  StoreExchange(const c10::intrusive_ptr<c10d::Store>& store, int rank, const std::vector<int>& ranks);
+
+  Sent send(std::span<const std::uint8_t> bytes) noexcept override;
+  bool rootLeaving() noexcept override;
+  std::string lastError() const override;
+  std::optional<std::vector<std::uint8_t>> receive() noexcept override;
+  void announceLeaving() noexcept override;
+
+ private:
+  std::string key(const std::string& name) const { return prefix_ + name; }
+  bool probeQueues();
+  Sent sendByKey(std::span<const std::uint8_t> bytes);
+  std::optional<std::vector<std::uint8_t>> receiveByKey();
+  void fail(const std::string& reason) noexcept;
+
+  // Used by one thread: the monitor's on every rank but the root, the collector's there.
+  c10::intrusive_ptr<c10d::Store> store_;
+  int rank_;
+  std::vector<int> ranks_;
+  std::string prefix_;
+  bool queues_ = false;
+  std::atomic<bool> gone_{false};
+
+  // Where there are no queues.
+  std::chrono::steady_clock::time_point nextTurn_{};
+  std::chrono::milliseconds turn_;
+  std::uint64_t sent_ = 0;
+  std::map<int, std::vector<std::uint8_t>> seen_;
+  std::size_t nextRank_ = 0;
+  std::chrono::steady_clock::time_point nextLook_{};
+
+  mutable Mutex mutex_;
+  std::string error_ GUARDED_BY(mutex_);
+};
+
+}  // namespace straggler

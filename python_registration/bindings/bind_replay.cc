@@ -1,0 +1,124 @@
+// Recorded lines, fed again to the model that the live collector uses.
+#include <pybind11/stl.h>
+
+#include "backend/detect/job_model.h"
+#include "backend/exchange/codec.h"
+#include "backend/report/json_records.h"
+#include "backend/report/text_report.h"
+#include "python_registration/bindings/bind.h"
+
+namespace py = pybind11;
+
+namespace straggler {
+namespace {
+
+template <class T>
+T get(const py::dict& line, const char* field) {
+  if (!line.contains(field)) {
+    throw py::value_error(std::string("the record has no field '") + field + "'");
+  }
+  try {
+    return py::cast<T>(line[field]);
+  } catch (const py::cast_error&) {
+    throw py::value_error(std::string("the record's field '") + field + "' has another type than the schema says");
+  }
+}
+
+template <class T>
+T known(const std::optional<T>& value, const std::string& text) {
+  if (!value) {
+    throw py::value_error("unknown value '" + text + "'");
+  }
+  return *value;
+}
+
+ArrivalSample sampleOf(const py::dict& entry) {
+  const auto kind = get<std::string>(entry, "kind");
+  ArrivalSample sample;
+  sample.key = {get<GroupId>(entry, "group"), get<std::uint64_t>(entry, "collective_seq_id"),
+                known(opKindFromString(kind), kind)};
+  sample.arrival = fromNanoseconds(get<std::int64_t>(entry, "arrival_ns"));
+  if (const auto completed = get<std::optional<std::int64_t>>(entry, "completed_ns")) {
+    sample.completed = fromNanoseconds(*completed);
+  }
+  return sample;
+}
+
+// Nothing for a line that is no message (an operation, a report).
+std::optional<Message> messageOf(const py::dict& line) {
+  const auto type = get<std::string>(line, "type");
+  if (type == "rank") {
+    return RankHello{get<std::string>(line, "host"), get<std::int64_t>(line, "pid"),
+                     get<std::string>(line, "clock_domain")};
+  }
+  if (type == "group") {
+    return GroupInfo{get<std::string>(line, "name"), get<std::string>(line, "desc"), get<std::string>(line, "backend"),
+                     get<std::vector<int>>(line, "ranks")};
+  }
+  if (type == "window") {
+    const auto foundBy = get<std::string>(line, "steps_found_by");
+    return StepWindow{get<std::int64_t>(line, "first_step"), get<std::uint32_t>(line, "stride"),
+                      known(stepsFoundByFromString(foundBy), foundBy), get<std::vector<std::uint32_t>>(line, "self_us"),
+                      get<std::uint64_t>(line, "duration_us")};
+  }
+  if (type == "arrivals") {
+    ArrivalSamples samples;
+    samples.sampling = get<std::uint32_t>(line, "sampling");
+    for (const auto& entry : get<std::vector<py::dict>>(line, "operations")) {
+      samples.operations.push_back(sampleOf(entry));
+    }
+    return samples;
+  }
+  if (type == "counters") {
+    return RankCounters{get<std::uint64_t>(line, "collectives"), get<std::uint64_t>(line, "records_dropped"),
+                        get<std::uint64_t>(line, "messages_lost"), get<std::uint64_t>(line, "captured"),
+                        get<bool>(line, "final")};
+  }
+  return std::nullopt;
+}
+
+class Replay {
+ public:
+  explicit Replay(const py::dict& session)
+      : model_(checked(get<std::vector<int>>(session, "ranks")), get<int>(session, "window")) {}
+
+  // Takes the next line; says whether it was one that a replay uses.
+  bool line(const py::dict& line) {
+    auto message = messageOf(line);
+    if (!message) {
+      return false;
+    }
+    // Through the codec: what a recorded line may say is bounded as what the network may.
+    const auto frame = decode(encode({get<int>(line, "rank"), {std::move(*message)}}));
+    if (!frame) {
+      throw py::value_error("a value of the record is out of bounds");
+    }
+    model_.apply(*frame);
+    return true;
+  }
+
+  std::string reportJson() const { return toJson(jobReport(model_)); }
+  std::string text() const { return textReport(jobReport(model_)); }
+
+ private:
+  static std::vector<int> checked(std::vector<int> ranks) {
+    if (ranks.empty() || !std::is_sorted(ranks.begin(), ranks.end())) {
+      throw py::value_error("the session's ranks must be ascending, and at least one");
+    }
+    return ranks;
+  }
+
+  JobModel model_;
+};
+
+}  // namespace
+
+void bindReplay(py::module_& module) {
+  py::class_<Replay>(module, "Replay", "Feeds the records of a session again; gives the same report.")
+      .def(py::init<const py::dict&>(), py::arg("session"), "Takes the session line.")
+      .def("line", &Replay::line, py::arg("line"), "Takes one more line; False if a replay has no use for it.")
+      .def("report_json", &Replay::reportJson, "The report record.")
+      .def("text", &Replay::text, "The report as people read it.");
+}
+
+}  // namespace straggler
