@@ -1,0 +1,57 @@
+# ruff: noqa: N999
+"""The compiled library. Loaded through `torch_straggler._library.load`, which checks first that it fits torch."""
+
+from typing import Any
+
+from torch._C._distributed_c10d import Backend, Store
+
+BUILT_FOR_TORCH: str
+
+class SettingsError(ValueError):
+    """A `STRAGGLER_*` setting that is unknown or malformed."""
+
+class ForwardingBackend(Backend):
+    """A c10d backend that passes everything on to `inner`, attributes of the inner's Python class included."""
+
+    @property
+    def inner(self) -> Backend: ...
+    def __getattr__(self, name: str) -> Any: ...
+
+class StragglerBackend(ForwardingBackend):
+    """Records when each operation arrived and was released.
+
+    `global_ranks` are the ranks of the group, in the order of their ranks in it; `store` is the group's, of which the
+    session clones a connection. Raises SettingsError for a setting that is not valid.
+    """
+
+    def __init__(self, inner: Backend, store: Store, *, group_id: str, global_ranks: list[int]) -> None: ...
+
+class DelayedBackend(ForwardingBackend):
+    """Delays operations before `inner` sees them; `rules` is the text of `injection_rule.collective_text`.
+
+    `rank` is this process's global rank. Raises ValueError for text that is not in that form.
+    """
+
+    def __init__(self, inner: Backend, *, rank: int, rules: str) -> None: ...
+
+class Replay:
+    """The report of one session, from the records it wrote. Raises ValueError for one that is not in their schema."""
+
+    def __init__(self, session: dict[str, Any]) -> None: ...
+    def line(self, line: dict[str, Any]) -> bool:
+        """Takes one more record; False if a replay has no use for its type."""
+
+    def report_json(self) -> str: ...
+    def text(self) -> str: ...
+
+def settings() -> list[dict[str, str | None]]:
+    """One row a setting: name, value, default, unit, allowed, source (`default`, `environment`), text."""
+
+def check_settings() -> None:
+    """Raises SettingsError for an unknown `STRAGGLER_*` name or a malformed value; the text names what is allowed."""
+
+def finish() -> None:
+    """Ends the session of this process: last exchange, and the report on global rank 0. Returns within about 2 s."""
+
+def report_json() -> str | None:
+    """The `report` record of the session that runs or has just ended, as one JSON object; None without one."""

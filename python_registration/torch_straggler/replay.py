@@ -1,0 +1,112 @@
+"""`straggler report`: the report of a job from its records, `job.jsonl`.
+
+The file is read line by line, so its size does not matter, and its lines are fed to the same code that made the report
+while the job ran. A job that was killed leaves a last line that is cut off: that is expected, counted and said. Any
+other line that cannot be read is named by its number, and the rest is used.
+
+A record of type `session` begins a report. Every other goes to `_C.Replay`, which has no use for results.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from torch_straggler import _C
+
+FILE = "job.jsonl"
+LINES_NAMED = 5
+
+
+class NoReportError(Exception):
+    """There is nothing to report from. The text says what was looked for, and what to do."""
+
+
+@dataclass
+class Session:
+    """One session of the job, replayed. `windows` counts the windows that were read."""
+
+    replay: _C.Replay
+    windows: int = 0
+
+
+@dataclass
+class Recording:
+    """What was read.
+
+    Attributes:
+        sessions: in the order of the file; the sessions without a window are left out.
+        bad_lines: (line number from 1, reason) of each line that was not used.
+        cut_off: number of the last line if it is cut off, else None.
+    """
+
+    sessions: list[Session] = field(default_factory=list)
+    bad_lines: list[tuple[int, str]] = field(default_factory=list)
+    cut_off: int | None = None
+
+    def warnings(self) -> Iterator[str]:
+        """What the reader of the report has to know about the file, a line each."""
+        for number, reason in self.bad_lines[:LINES_NAMED]:
+            yield f"line {number} is not used: {reason}"
+        if len(self.bad_lines) > LINES_NAMED:
+            yield f"{len(self.bad_lines)} lines are not used in all"
+        if self.cut_off is not None:
+            yield f"line {self.cut_off}, the last, is cut off, as when a job is killed; the rest is used"
+
+
+def read(path: Path) -> Recording:
+    """Reads the records in a folder, or a file of them.
+
+    Raises:
+        NoReportError: there is no such path, no records in it, or no window among them.
+    """
+    file = path / FILE if path.is_dir() else path
+    if not file.is_file():
+        what = f"{path} holds no {FILE}" if path.is_dir() else f"{path} does not exist"
+        raise NoReportError(f"{what}; a job writes its records to the folder that STRAGGLER_DIR names")
+    try:
+        with file.open("rb") as lines:
+            recording = _read_lines(lines)
+    except OSError as error:
+        raise NoReportError(f"{file} cannot be read: {error.strerror}") from error
+    recording.sessions = [session for session in recording.sessions if session.windows]
+    if not recording.sessions:
+        warnings = "".join(f"; {text}" for text in recording.warnings())
+        raise NoReportError(f"{file} holds no window, so there is nothing to report{warnings}")
+    return recording
+
+
+def _read_lines(lines: Iterable[bytes]) -> Recording:
+    recording = Recording()
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            record = json.loads(line)
+        except ValueError as error:  # not JSON, or not UTF-8
+            if line.endswith(b"\n"):
+                recording.bad_lines.append((number, f"not JSON ({error})"))
+            else:
+                recording.cut_off = number
+            continue
+        try:
+            _use(recording, record)
+        except ValueError as error:
+            recording.bad_lines.append((number, str(error)))
+    return recording
+
+
+def _use(recording: Recording, record: Any) -> None:
+    kind = record.get("type") if isinstance(record, dict) else None
+    if kind is None:
+        raise ValueError("not a record: an object with a type is expected")
+    if kind == "session":
+        recording.sessions.append(Session(_C.Replay(record)))
+        return
+    if not recording.sessions:
+        raise ValueError("a record before the first session")
+    recording.sessions[-1].replay.line(record)
+    recording.sessions[-1].windows += kind == "window"

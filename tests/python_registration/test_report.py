@@ -1,0 +1,110 @@
+"""The report record as Python values."""
+
+import dataclasses
+import json
+from typing import Any
+
+import pytest
+
+import torch_straggler
+from torch_straggler.report import ArrivalSkew, Group, JobReport
+
+RECORD: dict[str, Any] = {
+    "schema": 1,
+    "type": "report",
+    "world_size": 4,
+    "ranks_reported": 4,
+    "clocks": 1,
+    "steps": 200,
+    "step_ms": 31.2,
+    "steps_found_by": "graph_task",
+    "groups": [{"name": "0", "desc": "default_pg", "backend": "gloo", "ranks": [0, 1, 2, 3]}],
+    "collectives": 12345,
+    "records_dropped": 0,
+    "verdict": {
+        "kind": "straggler",
+        "ranks": [2],
+        "hosts": ["h"],
+        "group": "0",
+        "cause": "not_attributed",
+        "excess_ms": 8.1,
+        "share": 0.21,
+        "since_step": None,
+        "confidence": 0.999,
+        "reason": "self time 22.1 ms against 14.0 ms",
+    },
+    "ranks": [
+        {
+            "rank": 0,
+            "host": "h",
+            "pid": 1,
+            "steps": 200,
+            "step_ms": 31.2,
+            "self_ms": 22.1,
+            "wait_ms": 9.1,
+            "lateness_p50_ms": None,
+            "lateness_p95_ms": None,
+            "lateness_max_ms": None,
+            "last": 12,
+            "operations_compared": 400,
+            "time_lost_share": 0.01,
+            "records_dropped": 0,
+        }
+    ],
+    "skew": [
+        {
+            "kind": "all_reduce",
+            "operations": 400,
+            "skew_p50_ms": 8.0,
+            "skew_p95_ms": 8.4,
+            "skew_max_ms": 9.0,
+            "bound_ms": 0.001,
+        }
+    ],
+    "notes": ["operations captured in graphs are not seen"],
+}
+
+
+def read(**changes: Any) -> JobReport:
+    return JobReport.from_json(json.dumps({**RECORD, **changes}))
+
+
+def test_every_field_is_read_and_what_was_not_measured_stays_none() -> None:
+    report = read()
+    assert report.verdict.ranks == (2,)
+    assert report.verdict.since_step is None
+    assert report.ranks[0].lateness_p50_ms is None
+    assert report.groups == (Group(name="0", desc="default_pg", backend="gloo", ranks=(0, 1, 2, 3)),)
+    assert report.skew == (ArrivalSkew("all_reduce", 400, 8.0, 8.4, 9.0, 0.001),)
+    assert (report.steps_found_by, report.collectives, report.notes) == ("graph_task", 12345, tuple(RECORD["notes"]))
+
+
+def test_values_are_frozen_and_comparable() -> None:
+    assert read() == read()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        read().steps = 1  # type: ignore[misc]
+
+
+def test_fields_of_a_later_version_are_ignored() -> None:
+    assert read(weather="fine", verdict={**RECORD["verdict"], "mood": 1}) == read()
+
+
+def test_another_schema_is_refused_with_both_numbers() -> None:
+    with pytest.raises(ValueError, match=r"schema 2, this torch_straggler reads schema 1"):
+        read(schema=2)
+
+
+@pytest.mark.parametrize("text", ["[]", '{"type": "window", "schema": 1}', "{", ""])
+def test_what_is_no_report_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):
+        JobReport.from_json(text)
+
+
+def test_a_missing_field_is_named() -> None:
+    record = {name: value for name, value in RECORD.items() if name != "collectives"}
+    with pytest.raises(ValueError, match="no field 'collectives'"):
+        JobReport.from_json(json.dumps(record))
+
+
+def test_without_a_session_there_is_no_report() -> None:
+    assert torch_straggler.report() is None
