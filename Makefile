@@ -1,5 +1,5 @@
 # make demo    set up, then train the digits on four ranks, one of them slow, and name it (DEMO_RANK=2, a rank, random, none)
-# make test    set up, then the core's tests and the Python tests
+# make test    set up, then the C++ tests, against the torch in .venv, and the Python tests
 # make setup   only the set-up: .venv with torch (TORCH=), the build tools and the project, for PYTHON=
 # make lint    clang-format, clang-tidy, ruff, mypy; `make format` rewrites what the two formatters would
 # make bench   the micro benches of the core
@@ -17,7 +17,7 @@ demo: setup
 	@.venv/bin/python examples/demo.py
 
 test: setup
-	@tooling/core_tests.sh core
+	@tooling/core_tests.sh c10d
 	@.venv/bin/python -m pytest tests --ignore=tests/gpu
 
 setup:

@@ -1,7 +1,10 @@
-# Asks Python where the installed torch is and makes the target straggler_torch of it: torch's and Python's headers (as
-# system headers), torch, torch_cpu, c10 and torch_python, and the C++ ABI that torch was built with. Also two variables:
-# STRAGGLER_TORCH_CXX11_ABI, 0 or 1, and STRAGGLER_BUILT_FOR_TORCH, "2.15" for any 2.15.x: c10d has no stable ABI, so a
-# binary is for one minor.
+# Asks Python where the installed torch is and makes two targets of it:
+#
+#   straggler_torch         torch's headers (as system headers), torch, torch_cpu and c10, and torch's C++ ABI: no Python
+#   straggler_torch_python  that, with torch_python and Python's headers: for the Python module alone
+#
+# Also two variables: STRAGGLER_TORCH_CXX11_ABI, 0 or 1, and STRAGGLER_BUILT_FOR_TORCH, "2.15" for any 2.15.x: c10d has no
+# stable ABI, so a binary is for one minor.
 #
 # find_package(Torch) is not used: with a CUDA wheel it asks for a CUDA toolkit, which nothing here needs.
 
@@ -71,7 +74,10 @@ target_compile_definitions(straggler_torch INTERFACE
   _GLIBCXX_USE_CXX11_ABI=${STRAGGLER_TORCH_CXX11_ABI}
   FMT_HEADER_ONLY=1) # torch's headers use its copy of fmt, whose compiled part is not in the wheel
 target_link_libraries(straggler_torch INTERFACE
-  straggler_torch_lib::torch straggler_torch_lib::torch_cpu straggler_torch_lib::c10 straggler_torch_lib::torch_python
-  Python::Module)
+  straggler_torch_lib::torch straggler_torch_lib::torch_cpu straggler_torch_lib::c10)
+
+add_library(straggler_torch_python INTERFACE IMPORTED GLOBAL)
+target_link_libraries(straggler_torch_python INTERFACE
+  straggler_torch straggler_torch_lib::torch_python Python::Module)
 
 message(STATUS "torch ${_torch_version} in ${_torch_dir}")

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Builds one preset and runs its C++ tests: tooling/core_tests.sh core|asan|tsan|dev
+# Builds one preset and runs its C++ tests, which with c10d are the core's and those of the torch layer:
+# tooling/core_tests.sh c10d|core|asan|tsan|clang|dev
 set -euo pipefail
 # shellcheck source=tooling/lib.sh
 source "$(dirname "$0")/lib.sh"

@@ -24,8 +24,8 @@ std::string padRight(std::string_view text, std::size_t width) {
 
 std::string join(const std::vector<std::string>& parts, std::string_view separator) {
   std::string result;
-  for (const auto& part : parts) {
-    result.append(result.empty() ? "" : separator).append(part);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    result.append(i == 0 ? "" : separator).append(parts[i]);
   }
   return result;
 }

@@ -1,5 +1,6 @@
 #include "backend/c10d/delayed_backend.h"
 
+#include <algorithm>
 #include <chrono>
 #include <sstream>
 #include <stdexcept>

@@ -1,6 +1,9 @@
 #include "backend/c10d/forwarding_backend.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "backend/c10d/blocking.h"
 
 namespace straggler {
 namespace {
@@ -62,6 +65,10 @@ ForwardingBackend::ForwardingBackend(BackendPtr inner)
   pg_desc_ = inner_->getGroupDesc();
   bound_device_id_ = inner_->getBoundDeviceId();
   use_pg_for_symm_mem_rendezvous_ = inner_->getUsePgForSymmMemRendezvous();
+}
+
+ForwardingBackend::~ForwardingBackend() {
+  runBlocking([this] { inner_.reset(); });
 }
 
 // ---- Capabilities ----

@@ -40,6 +40,8 @@ class ForwardingBackend : public c10d::Backend {
   using OptionsPtr = c10::intrusive_ptr<Options>;
 
   explicit ForwardingBackend(BackendPtr inner);
+  // The inner's destructor may wait for its operations: as torch's own holder does, Python's other threads go on.
+  ~ForwardingBackend() override;
 
   const BackendPtr& inner() const { return inner_; }
 

@@ -1,5 +1,6 @@
 #include "backend/c10d/observer.h"
 
+#include <algorithm>
 #include <exception>
 #include <utility>
 
@@ -35,21 +36,24 @@ Ticket Observer::enter(GroupId group, const Call& call) noexcept {
   if (!call.device.is_cpu() && ticket != kNoTicket) {
     deviceTimer_.mark(call.device, [recorder = recorder_, ticket](Stamp stamp) { recorder->arrived(ticket, stamp); });
   }
-  if (operation.graphTask != kNoGraphTask) {
-    releaseProbe_.arm(operation.graphTask,
-                      [self = shared_from_this(), task = operation.graphTask, device = call.device] {
-                        if (device.is_cpu()) {
-                          self->recorder_->graphTaskReleased(task, self->clock_.now());
-                          return;
-                        }
-                        self->deviceTimer_.mark(device, [recorder = self->recorder_, task](Stamp stamp) {
-                          if (stamp.known()) {
-                            recorder->graphTaskReleased(task, stamp.time);
-                          }
-                        });
-                      });
+  if (operation.graphTask != kNoGraphTask && releaseProbe_.isFirst(operation.graphTask)) {
+    watchBackward(operation.graphTask, call.device);
   }
   return ticket;
+}
+
+void Observer::watchBackward(int graphTask, c10::Device device) noexcept {
+  ReleaseProbe::atEnd([self = shared_from_this(), graphTask, device] {
+    if (device.is_cpu()) {
+      self->recorder_->graphTaskReleased(graphTask, self->clock_.now());
+      return;
+    }
+    self->deviceTimer_.mark(device, [recorder = self->recorder_, graphTask](Stamp stamp) {
+      if (stamp.known()) {
+        recorder->graphTaskReleased(graphTask, stamp.time);
+      }
+    });
+  });
 }
 
 c10::intrusive_ptr<c10d::Work> Observer::issued(Ticket ticket, const Call& call,
@@ -59,19 +63,21 @@ c10::intrusive_ptr<c10d::Work> Observer::issued(Ticket ticket, const Call& call,
     return work;
   }
   if (!work) {
-    // There is nothing to wait for: the call itself was all, or the caller's stream now waits for it.
+    // There is nothing to wait for: the call itself was all, or the caller's stream now waits for it. When the caller of
+    // an asynchronous operation goes on is not known.
+    const auto closed = [recorder = recorder_, ticket](Stamp completion) {
+      recorder->completed(ticket, completion, false);
+      recorder->abandoned(ticket);
+    };
     if (call.device.is_cpu()) {
-      recorder_->completed(ticket, {clock_.now(), StampSource::kHost}, false);
+      closed({clock_.now(), StampSource::kHost});
     } else {
-      deviceTimer_.mark(call.device,
-                        [recorder = recorder_, ticket](Stamp stamp) { recorder->completed(ticket, stamp, false); });
+      deviceTimer_.mark(call.device, closed);
     }
     return work;
   }
-  if (isNumbered(call.kind)) {
-    watchCompletion(ticket, work);
-  }
-  if (!call.asynchronous) {
+  const bool tells = !isNumbered(call.kind) || watchCompletion(ticket, call, work);
+  if (!call.asynchronous && tells) {
     return work;
   }
   try {
@@ -84,21 +90,27 @@ c10::intrusive_ptr<c10d::Work> Observer::issued(Ticket ticket, const Call& call,
 
 // ---- Completion ----
 
-void Observer::watchCompletion(Ticket ticket, const c10::intrusive_ptr<c10d::Work>& work) noexcept {
-  if (worksHaveFutures_ && watchByFuture(ticket, *work)) {
-    return;
+bool Observer::watchCompletion(Ticket ticket, const Call& call, const c10::intrusive_ptr<c10d::Work>& work) noexcept {
+  if (watchByFuture(ticket, call.kind, *work)) {
+    return true;
   }
   try {
     const MutexLock lock(mutex_);
-    polled_.push_back({ticket, work});
+    polled_.push_back({ticket, work, call.device.is_cpu()});
   } catch (const std::exception&) {
     recorder_->completed(ticket, Stamp::unknown(), false);
+    return true;
   }
+  return !call.device.is_cpu();
 }
 
 // A Future on the CPU is completed by the thread that ends the operation. A device's is completed when the operation is
 // issued, and tells nothing.
-bool Observer::watchByFuture(Ticket ticket, c10d::Work& work) noexcept {
+bool Observer::watchByFuture(Ticket ticket, OpKind kind, c10d::Work& work) noexcept {
+  auto& withoutFuture = withoutFuture_.at(static_cast<std::size_t>(kind));
+  if (withoutFuture) {
+    return false;
+  }
   try {
     const auto future = work.getFuture();
     if (!future || !future->devices().empty()) {
@@ -111,33 +123,58 @@ bool Observer::watchByFuture(Ticket ticket, c10d::Work& work) noexcept {
         /*uses_future=*/false);
     return true;
   } catch (const std::exception&) {
-    worksHaveFutures_ = false;  // asking again would throw again, and throwing is slow
+    withoutFuture = true;  // asking again would throw again, and throwing is slow
     return false;
   }
 }
 
 bool Observer::poll() noexcept {
   const bool open = deviceTimer_.poll(clock_);
-  std::deque<Polled> waiting;
-  {
-    const MutexLock lock(mutex_);
-    waiting.swap(polled_);
-  }
-  std::deque<Polled> left;
-  for (auto& polled : waiting) {
-    try {
-      if (!polled.work->isCompleted()) {
-        left.push_back(std::move(polled));
-        continue;
-      }
-      recorder_->completed(polled.ticket, {clock_.now(), StampSource::kPoll}, !polled.work->isSuccess());
-    } catch (const std::exception&) {
-      recorder_->completed(polled.ticket, Stamp::unknown(), true);
+  try {
+    std::vector<Polled> looked;  // destroyed without the lock: what a Work holds may take others
+    std::vector<Ticket> done;
+    {
+      const MutexLock lock(mutex_);
+      looked = polled_;
     }
+    for (const auto& polled : looked) {
+      if (isDone(polled)) {
+        done.push_back(polled.ticket);
+      }
+    }
+    const MutexLock lock(mutex_);
+    std::erase_if(polled_, [&](const Polled& polled) {
+      return std::find(done.begin(), done.end(), polled.ticket) != done.end();
+    });
+    return open || !polled_.empty();
+  } catch (const std::exception&) {
+    return true;  // no memory: later
   }
+}
+
+bool Observer::isDone(const Polled& polled) noexcept {
+  try {
+    if (!polled.work->isCompleted()) {
+      return false;
+    }
+    recorder_->completed(polled.ticket, {clock_.now(), StampSource::kPoll}, !polled.work->isSuccess());
+  } catch (const std::exception&) {
+    recorder_->completed(polled.ticket, Stamp::unknown(), true);
+  }
+  return true;
+}
+
+bool Observer::letGo(Ticket ticket) noexcept {
+  Polled found;  // destroyed without the lock
   const MutexLock lock(mutex_);
-  polled_.insert(polled_.begin(), std::make_move_iterator(left.begin()), std::make_move_iterator(left.end()));
-  return open || !polled_.empty();
+  const auto place = std::find_if(polled_.begin(), polled_.end(),
+                                  [ticket](const Polled& polled) { return polled.onCpu && polled.ticket == ticket; });
+  if (place == polled_.end()) {
+    return false;
+  }
+  found = std::move(*place);
+  polled_.erase(place);
+  return true;
 }
 
 // ---- Release ----
@@ -156,7 +193,11 @@ void Observer::waiting(Ticket ticket, c10::Device device) noexcept {
 
 void Observer::released(Ticket ticket, c10::Device device) noexcept {
   if (device.is_cpu()) {
-    recorder_->released(ticket, {clock_.now(), StampSource::kWait});
+    const Stamp end{clock_.now(), StampSource::kWait};
+    if (letGo(ticket)) {
+      recorder_->completed(ticket, end, false);
+    }
+    recorder_->released(ticket, end);
     return;
   }
   // On a device the host goes on at once; it is the stream that waits.
@@ -165,6 +206,11 @@ void Observer::released(Ticket ticket, c10::Device device) noexcept {
   });
 }
 
-void Observer::abandoned(Ticket ticket) noexcept { recorder_->abandoned(ticket); }
+void Observer::abandoned(Ticket ticket) noexcept {
+  if (letGo(ticket)) {
+    recorder_->completed(ticket, Stamp::unknown(), false);
+  }
+  recorder_->abandoned(ticket);
+}
 
 }  // namespace straggler

@@ -7,10 +7,11 @@
 // Thread safety: every function may be called from any thread. poll() belongs to the session's monitor.
 #pragma once
 
+#include <array>
 #include <atomic>
-#include <deque>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
@@ -44,24 +45,32 @@ class Observer final : public Poller, public std::enable_shared_from_this<Observ
   bool poll() noexcept override;
 
  private:
-  void watchCompletion(Ticket ticket, const c10::intrusive_ptr<c10d::Work>& work) noexcept;
-  bool watchByFuture(Ticket ticket, c10d::Work& work) noexcept;
+  void watchBackward(int graphTask, c10::Device device) noexcept;
+  // Whether the Work will tell of its completion by itself; else the end of its caller's wait has to.
+  bool watchCompletion(Ticket ticket, const Call& call, const c10::intrusive_ptr<c10d::Work>& work) noexcept;
+  bool watchByFuture(Ticket ticket, OpKind kind, c10d::Work& work) noexcept;
   bool onTrainingThread() noexcept;
 
   struct Polled {
-    Ticket ticket;
+    Ticket ticket = kNoTicket;
     c10::intrusive_ptr<c10d::Work> work;
+    bool onCpu = false;
   };
+  bool isDone(const Polled& polled) noexcept;
+  // No longer polls a Work of the CPU. Returns whether it was polled and not seen done.
+  bool letGo(Ticket ticket) noexcept;
 
   SteadyClock clock_;
   std::shared_ptr<Recorder> recorder_;
   DeviceTimer deviceTimer_;
   ReleaseProbe releaseProbe_;
   std::atomic<std::thread::id> trainingThread_{};
-  std::atomic<bool> worksHaveFutures_{true};
+  std::array<std::atomic<bool>, kOpKinds> withoutFuture_{};  // by kind: asking for one threw
 
   Mutex mutex_;
-  std::deque<Polled> polled_ GUARDED_BY(mutex_);  // Works without a usable Future; each is let go once it is done
+  // Works without a usable Future. Each is let go once it is done; one of the CPU also when its caller has waited or let
+  // go of it, since some never say that they are done (Gloo's reduce_scatter).
+  std::vector<Polled> polled_ GUARDED_BY(mutex_);
 };
 
 }  // namespace straggler

@@ -22,15 +22,11 @@ int ReleaseProbe::currentGraphTask() noexcept {
   return task < 0 ? kNoGraphTask : task;
 }
 
-bool ReleaseProbe::arm(int graphTask, std::function<void()> released) noexcept {
-  if (armed_.exchange(graphTask) == graphTask) {
-    return true;
-  }
+void ReleaseProbe::atEnd(std::function<void()> released) noexcept {
   try {
     queue([released = std::move(released)] { queue(released); });
-    return true;
   } catch (const std::exception&) {
-    return false;
+    // The release of this backward stays unknown.
   }
 }
 

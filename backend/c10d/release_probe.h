@@ -8,7 +8,7 @@
 //           [ours, reducer] last bucket is ready
 //   run:    ours -> queues again -> reducer (waits for the buckets) -> ours again: the backward is released
 //
-// Thread safety: arm() may be called from any thread inside a graph task.
+// Thread safety: every function may be called from any thread inside a graph task.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,15 @@ class ReleaseProbe {
   // The autograd graph task that the calling thread is in, or kNoGraphTask.
   static int currentGraphTask() noexcept;
 
-  // Has `released` called once, at the end of the calling thread's graph task, if this is the first call for that graph
-  // task; else does nothing. Returns false if the engine refuses.
-  bool arm(int graphTask, std::function<void()> released) noexcept;
+  // Whether this is the first call for the graph task: then the caller is to call atEnd(). Backwards that nest may get
+  // more than one yes; a second release of the same graph task changes nothing.
+  bool isFirst(int graphTask) noexcept { return armed_.exchange(graphTask) != graphTask; }
+
+  // Has `released` called at the end of the calling thread's graph task. Where the engine refuses, it is never called.
+  static void atEnd(std::function<void()> released) noexcept;
 
  private:
-  std::atomic<int> armed_{-1};  // the last graph task that was armed
+  std::atomic<int> armed_{-1};  // the last graph task that isFirst() said yes to
 };
 
 }  // namespace straggler

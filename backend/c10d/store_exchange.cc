@@ -1,5 +1,6 @@
 #include "backend/c10d/store_exchange.h"
 
+#include <algorithm>
 #include <exception>
 #include <stdexcept>
 
@@ -12,18 +13,24 @@ namespace straggler {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{5000};
-constexpr std::chrono::milliseconds kFirstTurn{1000};
+constexpr std::chrono::milliseconds kFirstTurn{500};
 constexpr std::chrono::milliseconds kLongestTurn{64000};
-constexpr std::chrono::milliseconds kLookPeriod{500};
-constexpr std::int64_t kFramesPerRank = 8;  // that may wait in the queue
+constexpr std::uint64_t kFramesATurn = 256;  // then turns are twice as long: a FileStore keeps all that is ever set
+constexpr std::chrono::milliseconds kLookPeriod{200};  // less than a turn, so that no frame is missed
+constexpr std::int64_t kFramesPerRank = 8;             // that may wait in the queue
+
+// What is below all prefixes.
+c10d::Store& bare(c10d::Store& store) {
+  auto* prefix = dynamic_cast<c10d::PrefixStore*>(&store);
+  const auto underlying = prefix != nullptr ? prefix->getUnderlyingNonPrefixStore() : nullptr;
+  return underlying ? *underlying : store;
+}
 
 // Only stores in C++ can be used from a thread of ours.
 bool isUsable(c10d::Store& store) {
-  auto* prefix = dynamic_cast<c10d::PrefixStore*>(&store);
-  const auto underlying = prefix != nullptr ? prefix->getUnderlyingNonPrefixStore() : nullptr;
-  c10d::Store& bare = underlying ? *underlying : store;
-  return dynamic_cast<c10d::TCPStore*>(&bare) != nullptr || dynamic_cast<c10d::FileStore*>(&bare) != nullptr ||
-         dynamic_cast<c10d::HashStore*>(&bare) != nullptr;
+  c10d::Store& below = bare(store);
+  return dynamic_cast<c10d::TCPStore*>(&below) != nullptr || dynamic_cast<c10d::FileStore*>(&below) != nullptr ||
+         dynamic_cast<c10d::HashStore*>(&below) != nullptr;
 }
 
 std::vector<std::uint8_t> bytesOf(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
@@ -36,7 +43,10 @@ StoreExchange::StoreExchange(const c10::intrusive_ptr<c10d::Store>& store, int r
     throw std::runtime_error("the store is not one of torch's own in C++");
   }
   store_ = store->clone();
-  store_->setTimeout(kTimeout);
+  // A HashStore is its own clone, so its timeout is the user's. It is memory: nothing here waits for it.
+  if (&bare(*store_) != &bare(*store)) {
+    store_->setTimeout(kTimeout);
+  }
   const auto round = store_->add("straggler/round/" + std::to_string(rank), 1);
   prefix_ = "straggler/" + std::to_string(round) + "/";
   queues_ = probeQueues();
@@ -90,11 +100,14 @@ Exchange::Sent StoreExchange::sendByKey(std::span<const std::uint8_t> bytes) {
   if (now < nextTurn_) {
     return Sent::kLater;
   }
-  std::vector<std::uint8_t> value = {static_cast<std::uint8_t>(++sent_)};
-  value.insert(value.end(), bytes.begin(), bytes.end());
+  std::vector<std::uint8_t> value(1 + bytes.size());
+  value.front() = static_cast<std::uint8_t>(++sent_);
+  std::copy(bytes.begin(), bytes.end(), value.begin() + 1);
   store_->set(key("frames/" + std::to_string(rank_)), value);
   nextTurn_ = now + turn_;
-  turn_ = std::min(turn_ * 2, kLongestTurn);
+  if (sent_ % kFramesATurn == 0) {
+    turn_ = std::min(turn_ * 2, kLongestTurn);
+  }
   return Sent::kYes;
 }
 

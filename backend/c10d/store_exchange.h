@@ -2,7 +2,8 @@
 //
 // Where the store has queues (libuv TCPStore, HashStore), ranks push frames to one queue and the root pops them; a rank
 // looks at the queue's length first, so a root that does not listen bounds what gathers. Where it has none (FileStore,
-// the legacy TCPStore), each rank has one key that it overwrites, ever less often, and the root reads all of them.
+// the legacy TCPStore), each rank has one key that it overwrites, twice a second and in a long job ever less often, and
+// the root reads all of them.
 //
 //   straggler/<round>/frames        the queue
 //   straggler/<round>/frames/<r>    the key of rank r, where there are no queues
@@ -11,8 +12,11 @@
 //
 // The round tells sessions of one store apart: ranks begin them in the same order, so their counts agree.
 //
-// Python's stores are not used: they would need the interpreter lock on a thread of ours. The clone has a timeout of its
-// own, a few seconds; the user's store is left as it is.
+// Python's stores are not used: they would need the interpreter lock on a thread of ours. The clone has a connection and a
+// timeout of its own, a few seconds; the user's store is left as it is.
+//
+// A server that is gone is noticed at once. One that stands still (a stopped process) is not: TCPStore reads most answers
+// without a time limit, so the calling thread waits for as long, and the session leaves it behind when it ends.
 #pragma once
 
 #include <atomic>

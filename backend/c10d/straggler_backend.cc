@@ -131,11 +131,15 @@ Call StragglerBackend::coalesced(const Call& end) {
 
 ForwardingBackend::BackendPtr StragglerBackend::wrap(BackendPtr made, const std::vector<int>& ranks) {
   std::vector<int> globalRanks;
+  const int known = static_cast<int>(globalRanks_.size());
   for (const int rank : ranks) {
-    globalRanks.push_back(globalRanks_.at(static_cast<std::size_t>(rank)));
+    if (rank >= 0 && rank < known) {
+      globalRanks.push_back(globalRanks_[static_cast<std::size_t>(rank)]);
+    }
   }
   if (globalRanks.size() != static_cast<std::size_t>(made->getSize())) {
-    // A merged group has members of which this one knows nothing but their number.
+    // A group that was merged, or split after a reconfiguration, has members of which this one knows nothing but their
+    // number.
     globalRanks.clear();
     for (int rank = 0; rank < made->getSize(); ++rank) {
       globalRanks.push_back(rank);

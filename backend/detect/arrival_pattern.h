@@ -22,7 +22,7 @@ struct RankLateness {
 struct ArrivalPattern {
   OpKey key;
   Duration skew{};   // largest minus smallest arrival
-  Duration bound{};  // of the skew
+  Duration bound{};  // of the skew: the true one is within this of it, whichever ranks were really first and last
   int lastArriver = 0;
   std::vector<RankLateness> lateness;  // arrival minus the smallest arrival, by rank
 };

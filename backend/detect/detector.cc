@@ -84,7 +84,7 @@ Verdict straggler(const std::vector<Suspicion>& named, const DetectorInput& inpu
   }
   verdict.excessMs = worst.excessMs;
   verdict.share = worst.excessMs / input.stepMs;
-  verdict.sinceStep = input.firstStep + static_cast<std::int64_t>(worst.firstBlock) * input.stepsPerBlock;
+  verdict.sinceStep = input.blockSteps.at(worst.firstBlock);
   verdict.confidence = 1 - worst.pValue;
   verdict.reason = "self time " + fixed(worst.excessMs, 2) + " ms a step above the median of its peers, more than " +
                    fixed(gateMs, 2) + " ms (" + percent(gateMs / input.stepMs) + " of the step) in " +

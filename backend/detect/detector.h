@@ -39,8 +39,8 @@ struct RankExcess {
 
 struct DetectorInput {
   std::vector<RankExcess> ranks;
-  double stepMs = 0;           // median length of a step
-  std::int64_t firstStep = 0;  // of the first block
+  std::vector<std::int64_t> blockSteps;  // number of each block's first step; ranks may have told of some windows only
+  double stepMs = 0;                     // median length of a step
   std::int64_t stepsPerBlock = 10;
 };
 

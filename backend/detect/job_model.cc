@@ -89,7 +89,6 @@ void JobModel::apply(RankModel& rank, const RankCounters& counters) { rank.count
 
 void JobModel::compare(const StepOfAllRanks& step) {
   const auto peers = mediansOfOthers(step.selfMs);
-  firstCompared_ = firstCompared_.value_or(step.step);
   ++stepsCompared_;
   comparedMs_ += step.durationMs.front();
   if (peers.empty()) {
@@ -103,10 +102,12 @@ void JobModel::compare(const StepOfAllRanks& step) {
   }
   ranks_[static_cast<std::size_t>(slowest - step.selfMs.begin())].lostMs += *slowest - second;
 
+  blockFirst_ = blockFirst_.value_or(step.step);
   for (std::size_t i = 0; i < peers.size(); ++i) {
     block_[i].push_back(step.selfMs[i] - peers[i]);
   }
   if (block_.front().size() == stepsPerBlock_) {
+    blockSteps_.add(static_cast<double>(*std::exchange(blockFirst_, std::nullopt)));
     for (std::size_t i = 0; i < block_.size(); ++i) {
       ranks_[i].excessMs.add(*quantile(std::exchange(block_[i], {}), 0.5));
     }
@@ -118,7 +119,7 @@ void JobModel::compare(const OpKey& key, const std::vector<RankSample>& samples)
     clocks_.observe(samples);
   }
   const auto arrivals = clocks_.compare(samples);
-  if (!arrivals) {
+  if (!arrivals || arrivals->size() < 2 || key.sequence < kWarmUpOperations) {
     return;
   }
   const ArrivalPattern pattern = arrivalPattern(key, *arrivals);
@@ -143,8 +144,8 @@ Verdict JobModel::verdict() const {
     }
   }
   input.stepMs = quantile(lengths, 0.5).value_or(0);
-  input.firstStep = firstCompared_.value_or(0);
-  input.stepsPerBlock = static_cast<std::int64_t>(stepsPerBlock_ * ranks_.front().excessMs.stride());
+  input.blockSteps = {blockSteps_.values().begin(), blockSteps_.values().end()};
+  input.stepsPerBlock = static_cast<std::int64_t>(stepsPerBlock_);
   return detect(input);
 }
 

@@ -42,8 +42,10 @@ struct KindModel {
 
 class JobModel {
  public:
-  // The first steps are set-up (lazy initialisation, DDP's bucket rebuilding): shown, but not compared.
+  // The first steps of a job and the first operations of a group are set-up (lazy initialisation, DDP's constructor,
+  // its rebuilding of buckets): they are not compared.
   static constexpr std::int64_t kWarmUpSteps = 5;
+  static constexpr std::uint64_t kWarmUpOperations = 10;
 
   // `ranks`: global, of all members of the session, in ascending order. `stepsPerBlock`: the window's length.
   JobModel(std::vector<int> ranks, int stepsPerBlock);
@@ -87,7 +89,8 @@ class JobModel {
   StepsFoundBy foundBy_ = StepsFoundBy::kNone;
   std::size_t stepsPerBlock_;
   std::vector<std::vector<double>> block_;  // excess of the steps of the running block, by position
-  std::optional<std::int64_t> firstCompared_;
+  std::optional<std::int64_t> blockFirst_;  // first step of the running block
+  ThinnedSeries blockSteps_;                // first step of each block, thinned as the ranks' excessMs are
   std::uint64_t stepsCompared_ = 0;
   double comparedMs_ = 0;
   std::uint64_t strangers_ = 0;

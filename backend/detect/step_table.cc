@@ -5,8 +5,10 @@
 namespace straggler {
 namespace {
 
+// Some 30 MB for the largest jobs, and some 5 MB for small ones, in which each step costs most by itself.
 constexpr std::size_t kMaxWaitingTimes = std::size_t{1} << 21;  // of all ranks and steps
 constexpr std::size_t kMinWaitingSteps = 64;
+constexpr std::size_t kMaxWaitingSteps = std::size_t{1} << 14;
 
 }  // namespace
 
@@ -28,7 +30,7 @@ std::optional<StepOfAllRanks> StepTable::add(std::size_t position, std::int64_t 
     waiting_.erase(place);
     return complete;
   }
-  if (waiting_.size() > std::max(kMinWaitingSteps, kMaxWaitingTimes / ranks_)) {
+  if (waiting_.size() > std::clamp(kMaxWaitingTimes / ranks_, kMinWaitingSteps, kMaxWaitingSteps)) {
     waiting_.erase(waiting_.begin());
     ++givenUp_;
   }

@@ -25,7 +25,15 @@ class ByteWriter {
   void signedVarint(std::int64_t value) {
     varint((static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63));
   }
-  void text(std::string_view value) {
+  // Text beyond the limit is cut, before the UTF-8 character that would be cut in two.
+  void text(std::string_view value, std::size_t limit) {
+    if (value.size() > limit) {
+      const auto inCharacter = [](char c) { return (static_cast<unsigned char>(c) & 0xC0U) == 0x80U; };
+      while (limit > 0 && inCharacter(value[limit])) {
+        --limit;
+      }
+      value = value.substr(0, limit);
+    }
     varint(value.size());
     bytes_.insert(bytes_.end(), value.begin(), value.end());
   }
@@ -65,8 +73,14 @@ class ByteReader {
     return static_cast<std::int64_t>((value >> 1U) ^ (~(value & 1U) + 1));
   }
   // A number of things to follow, each at least one byte long.
-  std::size_t count(std::size_t limit) { return atMost(limit, bytes_.size()); }
-  std::uint32_t atMost32(std::uint64_t limit) { return static_cast<std::uint32_t>(atMost(limit, UINT32_MAX)); }
+  std::size_t count(std::size_t limit) {
+    const auto value = static_cast<std::size_t>(atMost(limit));
+    if (value > bytes_.size()) {
+      failed_ = true;
+    }
+    return failed_ ? 0 : value;
+  }
+  std::uint32_t atMost32(std::uint32_t limit) { return static_cast<std::uint32_t>(atMost(limit)); }
   std::string text(std::size_t limit) {
     const std::size_t length = count(limit);
     const std::string value(bytes_.begin(), bytes_.begin() + static_cast<std::ptrdiff_t>(length));
@@ -78,12 +92,12 @@ class ByteReader {
   bool atEnd() const { return bytes_.empty(); }
 
  private:
-  std::size_t atMost(std::uint64_t limit, std::uint64_t alsoLimit) {
+  std::uint64_t atMost(std::uint64_t limit) {
     const std::uint64_t value = varint();
-    if (value > limit || value > alsoLimit) {
+    if (value > limit) {
       failed_ = true;
     }
-    return failed_ ? 0 : static_cast<std::size_t>(value);
+    return failed_ ? 0 : value;
   }
 
   std::span<const std::uint8_t> bytes_;

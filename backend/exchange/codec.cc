@@ -14,15 +14,15 @@ constexpr std::uint8_t kCompletedBit = 0x80;
 // ---- Writing: one function a message ----
 
 void write(ByteWriter& out, const RankHello& hello) {
-  out.text(hello.host);
+  out.text(hello.host, kMaxStringBytes);
   out.signedVarint(hello.processId);
-  out.text(hello.clockDomain);
+  out.text(hello.clockDomain, kMaxStringBytes);
 }
 
 void write(ByteWriter& out, const GroupInfo& group) {
-  out.text(group.name);
-  out.text(group.description);
-  out.text(group.backend);
+  out.text(group.name, kMaxStringBytes);
+  out.text(group.description, kMaxStringBytes);
+  out.text(group.backend, kMaxStringBytes);
   out.varint(group.ranks.size());
   for (const int rank : group.ranks) {
     out.signedVarint(rank);
@@ -93,12 +93,15 @@ GroupInfo readGroup(ByteReader& in) {
   return group;
 }
 
+constexpr std::int64_t kMaxStep = std::int64_t{1} << 48;
+
 StepWindow readWindow(ByteReader& in) {
   StepWindow window;
   window.firstStep = in.signedVarint();
   window.stride = in.atMost32(UINT32_MAX);
   const std::uint8_t foundBy = in.byte();
-  if (foundBy > static_cast<std::uint8_t>(StepsFoundBy::kTime) || window.stride == 0 || window.firstStep < 0) {
+  if (foundBy > static_cast<std::uint8_t>(StepsFoundBy::kTime) || window.stride == 0 || window.firstStep < 0 ||
+      window.firstStep > kMaxStep) {
     in.fail();
   }
   window.foundBy = static_cast<StepsFoundBy>(foundBy);
@@ -109,8 +112,9 @@ StepWindow readWindow(ByteReader& in) {
   return window;
 }
 
-// A time some 70 years from the clock's zero is refused, so that differences of what is accepted cannot overflow.
-constexpr std::int64_t kMaxTime = std::int64_t{1} << 61;
+// A time more than 36 years from the clock's zero is refused: then neither the differences of what is accepted nor the
+// clock offsets found from them, nor arrivals moved by such an offset, can overflow.
+constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
 
 std::int64_t readTime(ByteReader& in, std::int64_t base) {
   const std::int64_t difference = in.signedVarint();

@@ -3,6 +3,8 @@
 // What arrives is not trusted: decode() checks every length against the limits below and against what is left, and
 // returns nothing for a frame that is torn, too large, of another version, or has bytes left over. It never throws.
 //
+// What is written is cut to the limits where it is text of the user's, so that a long description costs no frame.
+//
 //   frame    := version rank count message*
 //   message  := type fields        strings and lists are preceded by their length
 #pragma once

@@ -6,20 +6,28 @@
 namespace straggler {
 
 void DeviceMarks::mark(StreamKey stream, Reached reached) noexcept {
-  try {
-    if (auto event = idleEvent(stream)) {
-      event->record();
-      const MutexLock lock(mutex_);
-      streams_[stream].open.push_back({std::move(event), reached});
+  if (auto event = idleEvent(stream)) {
+    const bool recorded = record(*event);
+    const MutexLock lock(mutex_);
+    if (recorded) {
+      streams_[stream].open.push_back({std::move(event), std::move(reached)});
       return;
     }
-  } catch (const std::exception&) {
-    // The device refuses: what it would have told is unknown.
+    streams_[stream].idle.push_back(std::move(event));
   }
   reached(Stamp::unknown());
 }
 
-std::unique_ptr<DeviceEvent> DeviceMarks::idleEvent(StreamKey stream) {
+bool DeviceMarks::record(DeviceEvent& event) noexcept {
+  try {
+    event.record();
+    return true;
+  } catch (const std::exception&) {
+    return false;  // the device refuses: what it would have told is unknown
+  }
+}
+
+std::unique_ptr<DeviceEvent> DeviceMarks::idleEvent(StreamKey stream) noexcept {
   {
     const MutexLock lock(mutex_);
     auto& idle = streams_[stream].idle;
@@ -33,7 +41,13 @@ std::unique_ptr<DeviceEvent> DeviceMarks::idleEvent(StreamKey stream) {
     }
     ++made_;
   }
-  return makeEvent_();
+  try {
+    return makeEvent_();
+  } catch (const std::exception&) {
+    const MutexLock lock(mutex_);
+    --made_;
+    return nullptr;
+  }
 }
 
 DeviceMarks::Mark DeviceMarks::take(StreamKey stream) {

@@ -39,8 +39,8 @@ class DeviceMarks {
 
   explicit DeviceMarks(std::function<std::unique_ptr<DeviceEvent>()> makeEvent) : makeEvent_(std::move(makeEvent)) {}
 
-  // `reached` is called by poll(), once: with the instant, or with an unknown stamp if too many marks are open or the
-  // device fails.
+  // `reached` is called once: by poll(), with the instant, or with an unknown stamp if the device fails; at once, with an
+  // unknown stamp, if too many marks are open or the device refuses.
   void mark(StreamKey stream, Reached reached) noexcept;
 
   // Returns whether marks are still open.
@@ -55,8 +55,9 @@ class DeviceMarks {
     std::deque<Mark> open;
     std::vector<std::unique_ptr<DeviceEvent>> idle;
   };
-  // One that can be recorded on the stream; null when as many as allowed are in use.
-  std::unique_ptr<DeviceEvent> idleEvent(StreamKey stream);
+  // One that can be recorded on the stream; null when as many as allowed are in use, or the device makes none.
+  std::unique_ptr<DeviceEvent> idleEvent(StreamKey stream) noexcept;
+  static bool record(DeviceEvent& event) noexcept;
   // Takes the oldest mark of a stream out.
   Mark take(StreamKey stream);
 

@@ -7,7 +7,8 @@ namespace straggler {
 namespace {
 
 constexpr std::size_t kRepeats = 3;         // a period counts once it was seen so often
-constexpr std::size_t kMinOperations = 96;  // before a period of operations is believed
+constexpr std::size_t kMinOperations = 96;  // over which a period of operations must hold before it is believed
+constexpr std::size_t kMinBackwards = 12;   // the same for backwards
 constexpr std::size_t kLookEvery = 32;      // operations between two looks for a period
 constexpr std::size_t kMaxTokens = 1024;    // of operations
 constexpr std::size_t kOperationsToGiveUp = 2048;
@@ -44,13 +45,14 @@ std::optional<StepsFoundBy> stepsFoundByFromString(std::string_view text) {
   return name == kNames.end() ? std::nullopt : std::optional(static_cast<StepsFoundBy>(name - kNames.begin()));
 }
 
-std::optional<std::size_t> shortestPeriod(const std::deque<std::uint64_t>& tokens, std::size_t repeats) {
-  const auto differs = [&](std::size_t period) {
-    const auto first = tokens.end() - static_cast<std::ptrdiff_t>(repeats * period);
-    return !std::equal(first + static_cast<std::ptrdiff_t>(period), tokens.end(), first);
+std::optional<std::size_t> shortestPeriod(const std::deque<std::uint64_t>& tokens, std::size_t repeats,
+                                          std::size_t atLeast) {
+  const auto repeatsWith = [&](std::size_t period) {
+    const auto first = tokens.end() - static_cast<std::ptrdiff_t>(std::max(repeats * period, atLeast));
+    return std::equal(first + static_cast<std::ptrdiff_t>(period), tokens.end(), first);
   };
-  for (std::size_t period = 1; period * repeats <= tokens.size(); ++period) {
-    if (!differs(period)) {
+  for (std::size_t period = 1; std::max(period * repeats, atLeast) <= tokens.size(); ++period) {
+    if (repeatsWith(period)) {
       return period;
     }
   }
@@ -123,7 +125,7 @@ std::optional<StepEnd> StepFinder::closeBackward() {
 }
 
 void StepFinder::learnPeriod() {
-  if (const auto period = shortestPeriod(tokens_, kRepeats)) {
+  if (const auto period = shortestPeriod(tokens_, kRepeats, kMinBackwards)) {
     period_ = *period;
     position_ = period_;  // the backward just read ends a step
   }
@@ -150,7 +152,7 @@ std::optional<StepEnd> StepFinder::addByPeriod(const Operation& operation) {
     tokens_.pop_front();
   }
   if (period_ == 0 && tokens_.size() >= kMinOperations && tokens_.size() % kLookEvery == 0) {
-    if (const auto period = shortestPeriod(tokens_, kRepeats)) {
+    if (const auto period = shortestPeriod(tokens_, kRepeats, kMinOperations)) {
       period_ = *period;
       position_ = mismatches_ = 0;
       begin_ = endOf(operation);  // the next operation begins a step

@@ -34,8 +34,10 @@ struct StepEnd {
   Instant end{};
 };
 
-// The shortest p for which the last `repeats` * p tokens repeat with period p, if there is one.
-std::optional<std::size_t> shortestPeriod(const std::deque<std::uint64_t>& tokens, std::size_t repeats);
+// The shortest p for which the last tokens, `repeats` * p of them and at least `atLeast`, repeat with period p, if there is
+// one. `atLeast` keeps a run of equal operations within a step from being taken for steps of one operation.
+std::optional<std::size_t> shortestPeriod(const std::deque<std::uint64_t>& tokens, std::size_t repeats,
+                                          std::size_t atLeast);
 
 class StepFinder {
  public:

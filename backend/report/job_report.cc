@@ -7,7 +7,7 @@
 namespace straggler {
 namespace {
 
-RankRow rankRow(const RankModel& model, double comparedMs) {
+RankRow rankRow(const RankModel& model, const JobModel& job) {
   RankRow row;
   row.rank = model.rank;
   if (model.hello) {
@@ -26,8 +26,8 @@ RankRow rankRow(const RankModel& model, double comparedMs) {
   row.latenessMaxMs = model.latenessMs.max();
   row.timesLast = model.timesLast;
   row.operationsCompared = model.latenessMs.count();
-  if (comparedMs > 0) {
-    row.timeLostShare = model.lostMs / comparedMs;
+  if (job.comparedMs() > 0 && job.ranks().size() > 1) {
+    row.timeLostShare = model.lostMs / job.comparedMs();
   }
   row.recordsDropped = model.counters.recordsDropped;
   return row;
@@ -112,7 +112,7 @@ JobReport jobReport(const JobModel& model) {
   for (const auto& rank : model.ranks()) {
     report.collectives += rank.counters.collectives;
     report.recordsDropped += rank.counters.recordsDropped;
-    report.ranks.push_back(rankRow(rank, model.comparedMs()));
+    report.ranks.push_back(rankRow(rank, model));
   }
   if (report.stepsCompared > 0) {
     report.stepMs = model.comparedMs() / static_cast<double>(report.stepsCompared);

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
 #include <system_error>
@@ -55,6 +56,9 @@ void RecordFile::flush() {
   if (fstat(descriptor_, &status) == 0 && status.st_nlink == 0) {
     return lose("the file was removed");
   }
+  if (torn_) {
+    pending_.insert(pending_.begin(), '\n');
+  }
   std::size_t written = 0;
   while (written < pending_.size()) {
     const ssize_t now = write(descriptor_, pending_.data() + written, pending_.size() - written);
@@ -62,20 +66,25 @@ void RecordFile::flush() {
       continue;
     }
     if (now <= 0) {
-      return lose(reasonOf(errno));
+      const std::string reason = reasonOf(errno);
+      torn_ = written > 0 ? pending_[written - 1] != '\n' : torn_;
+      pending_.erase(0, written);
+      return lose(reason);
     }
     written += static_cast<std::size_t>(now);
   }
   pending_.clear();
   pendingLines_ = 0;
+  torn_ = false;
 }
 
-// A piece that was written in part leaves a torn line, which readers pass over.
 void RecordFile::lose(const std::string& reason) {
   if (linesLost_ == 0) {
     complain_(path_ + ": " + reason);
   }
-  linesLost_ += pendingLines_;
+  // At most: a newline that was to end a torn line ends none of these.
+  const auto unwritten = static_cast<std::uint64_t>(std::count(pending_.begin(), pending_.end(), '\n'));
+  linesLost_ += std::min(pendingLines_, unwritten);
   pending_.clear();
   pendingLines_ = 0;
 }

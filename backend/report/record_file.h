@@ -33,12 +33,14 @@ class RecordFile {
   std::uint64_t linesLost() const { return linesLost_; }
 
  private:
+  // Counts what is left in pending_ as lost.
   void lose(const std::string& reason);
 
   std::string path_;
   int descriptor_ = -1;
   std::string pending_;
   std::uint64_t pendingLines_ = 0;
+  bool torn_ = false;  // the file ends within a line: the next piece begins with a newline, so that it alone is spoilt
   std::uint64_t linesLost_ = 0;
   Complain complain_;
 };

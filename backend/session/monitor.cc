@@ -12,12 +12,18 @@ namespace {
 
 constexpr std::size_t kBatch = 512;
 constexpr Duration kRatePeriod = std::chrono::seconds(1);
-constexpr std::size_t kMaxSamplesWaiting = 512;
-constexpr std::size_t kMessagesPerFrame = 16;  // far below the codec's limit on bytes
+constexpr std::size_t kMaxSamplesWaiting = 128;  // two seconds' worth; more come in only before the rate is known
+constexpr std::size_t kMessagesPerFrame = 16;    // far below the codec's limit on bytes
 
 std::uint32_t microseconds(Duration duration) {
   const auto us = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(us, 0, std::numeric_limits<std::uint32_t>::max()));
+}
+
+// What can be lost without losing more than itself: the root can compare nothing of a rank that it does not know, nor of a
+// group.
+bool isSummary(const Message& message) {
+  return !std::holds_alternative<RankHello>(message) && !std::holds_alternative<GroupInfo>(message);
 }
 
 }  // namespace
@@ -116,9 +122,14 @@ void Monitor::process(const Operation& operation) {
     }
   }
   if (options_.operations) {
-    const MutexLock lock(groupsMutex_);
-    options_.operations->line(toJson(options_.rank, groups_[operation.key.group], operation));
+    options_.operations->line(recordOf(operation));
   }
+}
+
+// The lock is not held while the disk is written: addGroup() waits for it on the training thread.
+std::string Monitor::recordOf(const Operation& operation) {
+  const MutexLock lock(groupsMutex_);
+  return toJson(options_.rank, groups_[operation.key.group], operation);
 }
 
 void Monitor::closeStep(const StepEnd& step) {
@@ -173,7 +184,8 @@ void Monitor::queue(Message message) {
     return;
   }
   if (waiting_.size() >= kMaxWaiting) {
-    waiting_.pop_front();
+    const auto oldest = std::find_if(waiting_.begin(), waiting_.end(), isSummary);
+    waiting_.erase(oldest == waiting_.end() ? waiting_.begin() : oldest);
     ++messagesLost_;
   }
   waiting_.push_back(std::move(message));

@@ -5,7 +5,7 @@
 //
 // What goes out, at most about 1 KB a second: step windows (35 bytes each, thinned beyond kWindowsPerSecond), a sample of
 // arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters. What cannot be sent waits, bounded; beyond that
-// the oldest is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently still
+// the oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently still
 // tell of the same steps and operations.
 //
 // Thread safety: addGroup() may be called from any thread; all else is the session's thread alone.
@@ -67,6 +67,7 @@ class Monitor {
  private:
   void read(Instant now);
   void process(const Operation& operation);
+  std::string recordOf(const Operation& operation);
   void closeStep(const StepEnd& step);
   void closeWindow();
   void adjustThinning(Instant now);

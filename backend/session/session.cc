@@ -161,12 +161,16 @@ Session::~Session() {
 
 bool Session::owned() const { return forks_ == forkCount; }
 
-void Session::addGroup(const GroupInfo& group) { state_->monitor->addGroup(group); }
+void Session::addGroup(const GroupInfo& group) {
+  if (owned()) {
+    state_->monitor->addGroup(group);
+  }
+}
 
 const std::shared_ptr<Poller>& Session::poller() const { return state_->poller; }
 
 std::optional<JobReport> Session::report() const {
-  return state_->collector ? std::optional(state_->collector->report()) : std::nullopt;
+  return state_->collector && owned() ? std::optional(state_->collector->report()) : std::nullopt;
 }
 
 // ---- Threads ----

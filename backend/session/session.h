@@ -63,7 +63,7 @@ class Session {
   // The first call ends the session: the last gathering, and the report on the root. Later calls do nothing.
   void end() noexcept;
 
-  // On the root what all ranks have told; elsewhere nothing.
+  // On the root what all ranks have told; elsewhere, and in a forked child, nothing.
   std::optional<JobReport> report() const;
 
   // False in a forked child.

@@ -3,7 +3,7 @@
 | command | does |
 | --- | --- |
 | `straggler run [torchrun options] [--inject RULE] script.py …` | torchrun, with every gloo and nccl group observed |
-| `straggler report PATH [--json]` | the report of a job from its records |
+| `straggler report PATH [--json]` | the report of the last job in a folder of records |
 | `straggler settings` | the settings, their values here, and what is allowed |
 | `straggler bench …` | the skew benchmark |
 
@@ -44,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
     commands.add_parser("run", help="torchrun, with every gloo and nccl group observed (straggler run --help)")
     report = commands.add_parser("report", help="the report of a job from its records")
     report.add_argument("path", type=Path, help="the folder that STRAGGLER_DIR named, or a job.jsonl in it")
-    report.add_argument("--json", action="store_true", help="print the report record, one line a session, and no table")
+    report.add_argument("--json", action="store_true", help="print the report record, one line, and no table")
     report.set_defaults(command=_report)
     settings = commands.add_parser("settings", help="the settings, their values here, and what is allowed")
     settings.set_defaults(command=_settings)
@@ -82,13 +82,8 @@ def _report(options: argparse.Namespace) -> int:
         recording = replay.read(options.path)
     except replay.NoReportError as error:
         return _fail("report", str(error))
-    for number, session in enumerate(recording.sessions, start=1):
-        if options.json:
-            print(session.replay.report_json())
-            continue
-        if len(recording.sessions) > 1:
-            print(f"session {number} of {len(recording.sessions)}")
-        print(session.replay.text().rstrip("\n"))
+    last = recording.sessions[-1].replay
+    print(last.report_json() if options.json else last.text().rstrip("\n"))
     for warning in recording.warnings():
         print(f"straggler report: {warning}", file=sys.stderr)
     return 0

@@ -11,9 +11,9 @@ particular to NCCL asks for the Python class. Before 2.14 a plugin's type is alw
 
 from __future__ import annotations
 
-import atexit
 import os
 from collections.abc import Callable
+from multiprocessing.util import Finalize
 from typing import Any, NamedTuple, TypeAlias
 
 import torch.distributed as dist
@@ -40,7 +40,7 @@ REGISTRATIONS = (
 # torch's own creators of the names that `intercept` took over.
 torch_creators: dict[str, Creator] = {}
 
-_finish_registered = False
+_finishing_process: int | None = None
 
 
 # ---- Names -----------------------------------------------------------------------------------------------------------
@@ -152,12 +152,15 @@ def _record_as_inner_does(name: str, inner: str) -> None:
 
 
 def _finish_at_exit() -> None:
-    """A script that ends without `destroy_process_group` still gets its report, from the process that made a group."""
-    global _finish_registered
-    if _finish_registered:
+    """A script that ends without `destroy_process_group` still gets its report.
+
+    multiprocessing's finalizers run at the exit of the interpreter and, unlike `atexit`, at the end of a forked child
+    too; one that a child inherits from its parent does not run in it.
+    """
+    global _finishing_process
+    if _finishing_process == os.getpid():
         return
     from torch_straggler import _C
 
-    owner = os.getpid()
-    atexit.register(lambda: _C.finish() if os.getpid() == owner else None)
-    _finish_registered = True
+    Finalize(None, _C.finish, exitpriority=0)
+    _finishing_process = os.getpid()

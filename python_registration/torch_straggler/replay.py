@@ -4,7 +4,8 @@ The file is read line by line, so its size does not matter, and its lines are fe
 while the job ran. A job that was killed leaves a last line that is cut off: that is expected, counted and said. Any
 other line that cannot be read is named by its number, and the rest is used.
 
-A record of type `session` begins a report. Every other goes to `_C.Replay`, which has no use for results.
+A record of type `session` begins a report; every other goes to `_C.Replay`, which has no use for results. A file may
+hold several sessions: of jobs that wrote to the same folder one after the other, or of a job that made its groups anew.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from torch_straggler import _C
 
 FILE = "job.jsonl"
 LINES_NAMED = 5
+MEASUREMENTS = ("window", "arrivals")
 
 
 class NoReportError(Exception):
@@ -27,10 +29,10 @@ class NoReportError(Exception):
 
 @dataclass
 class Session:
-    """One session of the job, replayed. `windows` counts the windows that were read."""
+    """One session of the job, replayed. `measurements` counts the lines that a report can be made from."""
 
     replay: _C.Replay
-    windows: int = 0
+    measurements: int = 0
 
 
 @dataclass
@@ -38,17 +40,21 @@ class Recording:
     """What was read.
 
     Attributes:
-        sessions: in the order of the file; the sessions without a window are left out.
+        sessions: in the order of the file; those without a measurement are left out.
         bad_lines: (line number from 1, reason) of each line that was not used.
         cut_off: number of the last line if it is cut off, else None.
+        running: the session that the next line belongs to.
     """
 
     sessions: list[Session] = field(default_factory=list)
     bad_lines: list[tuple[int, str]] = field(default_factory=list)
     cut_off: int | None = None
+    running: Session | None = None
 
     def warnings(self) -> Iterator[str]:
         """What the reader of the report has to know about the file, a line each."""
+        if len(self.sessions) > 1:
+            yield f"{len(self.sessions)} sessions are in these records; the report is of the last"
         for number, reason in self.bad_lines[:LINES_NAMED]:
             yield f"line {number} is not used: {reason}"
         if len(self.bad_lines) > LINES_NAMED:
@@ -61,7 +67,7 @@ def read(path: Path) -> Recording:
     """Reads the records in a folder, or a file of them.
 
     Raises:
-        NoReportError: there is no such path, no records in it, or no window among them.
+        NoReportError: there is no such path, no records in it, or no measurement among them.
     """
     file = path / FILE if path.is_dir() else path
     if not file.is_file():
@@ -72,10 +78,10 @@ def read(path: Path) -> Recording:
             recording = _read_lines(lines)
     except OSError as error:
         raise NoReportError(f"{file} cannot be read: {error.strerror}") from error
-    recording.sessions = [session for session in recording.sessions if session.windows]
+    recording.sessions = [session for session in recording.sessions if session.measurements]
     if not recording.sessions:
         warnings = "".join(f"; {text}" for text in recording.warnings())
-        raise NoReportError(f"{file} holds no window, so there is nothing to report{warnings}")
+        raise NoReportError(f"{file} holds no window and no arrival, so there is nothing to report{warnings}")
     return recording
 
 
@@ -104,9 +110,10 @@ def _use(recording: Recording, record: Any) -> None:
     if kind is None:
         raise ValueError("not a record: an object with a type is expected")
     if kind == "session":
-        recording.sessions.append(Session(_C.Replay(record)))
+        recording.running = None  # if the line is bad, what follows belongs to no session
+        recording.running = Session(_C.Replay(record))
+        recording.sessions.append(recording.running)
         return
-    if not recording.sessions:
-        raise ValueError("a record before the first session")
-    recording.sessions[-1].replay.line(record)
-    recording.sessions[-1].windows += kind == "window"
+    if recording.running is None:
+        raise ValueError("a record that belongs to no session")
+    recording.running.measurements += recording.running.replay.line(record) and kind in MEASUREMENTS

@@ -74,21 +74,45 @@ def test_bad_lines_are_named_and_counted(records: Path, capsys: pytest.CaptureFi
     assert cli.main(["report", write(records, WINDOW, SESSION, WINDOW, b"\n", *bad)]) == 0
     out, err = capsys.readouterr()
     assert out == "table of 1 windows\n"
-    assert "line 1 is not used: a record before the first session" in err
+    assert "line 1 is not used: a record that belongs to no session" in err
     assert "line 5 is not used: not JSON" in err
     assert "line 6 is not used: not a record" in err
     assert "line 7 is not used: the window has no field rank" in err
     assert "7 lines are not used in all" in err
 
 
-def test_each_session_of_a_job_has_its_report(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["report", write(records, SESSION, WINDOW, SESSION, SESSION, WINDOW, WINDOW)]) == 0
-    assert capsys.readouterr().out.splitlines() == [
-        "session 1 of 2",
-        "table of 1 windows",
-        "session 2 of 2",
-        "table of 2 windows",
-    ]
+def test_the_report_is_of_the_last_session_with_a_measurement(
+    records: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert cli.main(["report", write(records, SESSION, WINDOW, SESSION, SESSION, WINDOW, WINDOW, SESSION)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "table of 2 windows\n"
+    assert err == "straggler report: 2 sessions are in these records; the report is of the last\n"
+
+
+def test_what_follows_a_bad_session_line_is_not_taken_for_the_session_before(
+    records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class ParticularReplay(CountingReplay):
+        def __init__(self, session: dict[str, Any]) -> None:
+            super().__init__(session)
+            if "ranks" in session:
+                raise ValueError("the session has no rank")
+
+    monkeypatch.setattr(replay._C, "Replay", ParticularReplay)
+    bad = b'{"schema": 1, "type": "session", "ranks": []}\n'
+    assert cli.main(["report", write(records, SESSION, WINDOW, bad, WINDOW, WINDOW)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "table of 1 windows\n"
+    assert "line 3 is not used: the session has no rank" in err
+    assert "line 4 is not used: a record that belongs to no session" in err
+
+
+def test_arrivals_without_a_window_are_enough_for_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    session = b'{"schema": 1, "type": "session", "ranks": [0, 1], "window": 10}\n'
+    arrivals = b'{"schema": 1, "type": "arrivals", "rank": 0, "sampling": 1, "operations": []}\n'
+    assert cli.main(["report", write(tmp_path, session, arrivals)]) == 0
+    assert "of 2 ranks" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("lines", [[], [SESSION], [b"garbage\n"], [WINDOW]])
@@ -98,7 +122,7 @@ def test_records_without_a_window_are_an_error(
     assert cli.main(["report", write(records, *lines)]) == 1
     out, err = capsys.readouterr()
     assert out == ""
-    assert "holds no window" in err
+    assert "holds no window and no arrival" in err
 
 
 def test_no_folder_and_no_records_are_errors_that_name_the_setting(

@@ -1,5 +1,6 @@
-"""What the tests of the Python side import: the type of the process fixtures, and code that such processes share."""
+"""What the tests of Python import: the type of the process fixtures, and what such processes share."""
 
+import os
 import subprocess
 from collections.abc import Callable
 from typing import TypeAlias
@@ -15,3 +16,10 @@ def init(backend=None, **options):
 def backend_of(group=None, device="cpu"):
     return (group or dist.group.WORLD)._get_backend(torch.device(device))
 """
+
+
+def environment(**settings: str) -> dict[str, str]:
+    """The environment of a process under test: pytest's own, without what would steer torch or us, and `settings`."""
+    own = ("STRAGGLER_", "TORCH_DEVICE_BACKEND_AUTOLOAD", "RANK", "WORLD_SIZE", "MASTER_")
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    return {**kept, "OMP_NUM_THREADS": "1", **settings}

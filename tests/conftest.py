@@ -1,9 +1,8 @@
-"""Processes for the tests of the Python side, with a time limit and an environment without our settings.
+"""Processes for the tests in Python, with a time limit and an environment without our settings.
 
 Whatever registers a backend, makes a group or changes torch is done in such a process, never in pytest's own.
 """
 
-import os
 import subprocess
 import sys
 import textwrap
@@ -11,15 +10,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from python_process import ONE_RANK, Run
+from python_process import ONE_RANK, Run, environment
 
 SECONDS = 90
-
-
-def environment(**settings: str) -> dict[str, str]:
-    own = ("STRAGGLER_", "TORCH_DEVICE_BACKEND_AUTOLOAD", "RANK", "WORLD_SIZE", "MASTER_")
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(own)}
-    return {**kept, "OMP_NUM_THREADS": "1", **settings}
 
 
 def _run(command: list[str], settings: dict[str, str], cwd: Path) -> subprocess.CompletedProcess[str]:

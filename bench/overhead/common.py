@@ -1,0 +1,59 @@
+"""What the overhead benches share: intervals, the table, the file of results."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import sys
+from datetime import date
+from pathlib import Path
+from typing import Any, TextIO
+
+import numpy as np
+import torch
+from rich.console import Console
+from rich.table import Table
+from scipy import stats
+
+# A case's name, its figures as [median, low, high], and flags.
+Row = dict[str, Any]
+
+
+def interval(values: list[float]) -> list[float]:
+    """Median and its 95 % bootstrap interval (percentile method, 2,000 resamples, fixed seed)."""
+    data = (np.asarray(values),)
+    result = stats.bootstrap(data, np.median, n_resamples=2000, method="percentile", rng=np.random.default_rng(0))
+    return [float(np.median(values)), float(result.confidence_interval.low), float(result.confidence_interval.high)]
+
+
+def shown(value: Any) -> str:
+    if isinstance(value, list):
+        digits = 4 if abs(value[0]) < 10 else 1
+        return f"{value[0]:.{digits}f} [{value[1]:.{digits}f}, {value[2]:.{digits}f}]"
+    return str(value)
+
+
+def table(title: str, rows: list[Row], out: TextIO) -> None:
+    view = Table(title=f"{title}: median [95 % interval]")
+    for name in rows[0]:
+        view.add_column(name, justify="left" if name == "case" else "right")
+    for row in rows:
+        view.add_row(*(shown(value) for value in row.values()))
+    Console(file=out, width=160).print(view)
+
+
+def dump(path: str, bench: str, rows: list[Row], options: dict[str, Any]) -> None:
+    """Writes the results with what is needed to read them."""
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    document = {
+        "bench": bench,
+        "command": " ".join(sys.argv),
+        "date": date.today().isoformat(),
+        "host": {"machine": platform.machine(), "cores": os.cpu_count(), "system": platform.platform()},
+        "torch": torch.__version__,
+        "python": platform.python_version(),
+        "options": options,
+        "rows": rows,
+    }
+    Path(path).write_text(json.dumps(document, indent=2) + "\n")

@@ -1,0 +1,139 @@
+"""What the wrapper adds to a DDP step: wrapped against bare, on one and the same inner gloo object.
+
+    .venv/bin/python bench/overhead/ddp_step.py --json bench/overhead/results/ddp_step.json
+
+Two DDP models of equal weights train on the same batches in the same processes: one on the group whose backend is the
+wrapper, one on a group that holds the wrapper's inner backend itself; a third, on the bare group again, is the control.
+They take turns in blocks of steps, in the order bare, wrapped, control, control, wrapped, bare. The slowest rank's time
+counts. Reported: the median over rounds of the ratio, with its 95 % bootstrap interval, and whether the weights are
+equal to the bit in the end.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from common import Row, dump, interval, table
+from sklearn.datasets import load_digits
+from torch import nn
+from torch.distributed import distributed_c10d as c10d
+from torch.multiprocessing import spawn
+from torch.nn.parallel import DistributedDataParallel
+
+ORDER = ("bare", "wrapped", "control", "control", "wrapped", "bare")
+
+
+def digits_model() -> nn.Module:
+    return nn.Sequential(nn.Linear(64, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10))
+
+
+def mlp_model() -> nn.Module:
+    """10.5 million parameters."""
+    return nn.Sequential(nn.Linear(64, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 2048),
+                         nn.ReLU(), nn.Linear(2048, 928), nn.ReLU(), nn.Linear(928, 10))  # fmt: skip
+
+
+MODELS = {"digits": (digits_model, 4, 64), "MLP, 10 M parameters": (mlp_model, 1, 32)}
+
+
+def bare_group(name: str, inner: Any) -> Any:
+    """A group that holds `inner` and nothing else, known to torch as any group is."""
+    world = dist.group.WORLD
+    _, store = c10d._world.pg_map[world]
+    group = dist.ProcessGroup(store, world.rank(), world.size())
+    kind = dist.ProcessGroup.BackendType.CUSTOM
+    group._set_default_backend(kind)
+    group._register_backend(torch.device("cpu"), kind, inner)
+    group._set_group_name(name)
+    c10d._world.pg_map[group] = ("gloo", store)
+    c10d._world.pg_names[group] = name
+    c10d._world.pg_group_ranks[group] = {rank: rank for rank in range(world.size())}
+    return group
+
+
+class Trainer:
+    def __init__(self, make: Any, group: Any, batch: int) -> None:
+        torch.manual_seed(0)
+        self.model = DistributedDataParallel(make(), process_group=group)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
+        images, labels = load_digits(return_X_y=True)
+        first = dist.get_rank() * batch
+        self.images = torch.tensor(images[first : first + batch] / 16, dtype=torch.float32)
+        self.labels = torch.tensor(labels[first : first + batch])
+
+    def steps(self, count: int) -> float:
+        """Seconds a step, on this rank."""
+        begin = time.perf_counter()
+        for _ in range(count):
+            self.optimizer.zero_grad()
+            nn.functional.cross_entropy(self.model(self.images), self.labels).backward()
+            self.optimizer.step()
+        return (time.perf_counter() - begin) / count
+
+    def weights(self) -> torch.Tensor:
+        return torch.cat([p.detach().flatten() for p in self.model.parameters()])
+
+
+def slowest(value: float) -> float:
+    tensor = torch.tensor([value], dtype=torch.float64)
+    dist.all_reduce(tensor, op=dist.ReduceOp.MAX)
+    return float(tensor.item())
+
+
+def measure(name: str, groups: dict[str, Any], rounds: int) -> Row:
+    make, steps, batch = MODELS[name]
+    trainers = {which: Trainer(make, group, batch) for which, group in groups.items()}
+    times: dict[str, list[float]] = {which: [] for which in groups}
+    for round_ in range(rounds + 1):
+        halves: dict[str, list[float]] = {which: [] for which in groups}
+        for which in ORDER:
+            dist.barrier()
+            halves[which].append(slowest(trainers[which].steps(steps)))
+        if round_ > 0:  # the first round warms up
+            for which, values in halves.items():
+                times[which].append(sum(values) / len(values))
+    ratios = {
+        which: [a / b for a, b in zip(times[which], times["bare"], strict=True)] for which in ("wrapped", "control")
+    }
+    return {
+        "case": name,
+        "bare_ms": interval([1e3 * t for t in times["bare"]]),
+        "ratio": interval(ratios["wrapped"]),
+        "control_ratio": interval(ratios["control"]),
+        "weights_equal": torch.equal(trainers["bare"].weights(), trainers["wrapped"].weights()),
+    }
+
+
+def worker(rank: int, args: argparse.Namespace) -> None:
+    torch.set_num_threads(1)
+    dist.init_process_group("straggler_gloo", rank=rank, world_size=args.ranks)
+    inner = dist.group.WORLD._get_backend(torch.device("cpu")).inner
+    bare = bare_group("bare", inner)
+    groups = {"bare": bare, "wrapped": dist.group.WORLD, "control": bare}
+    rows = [measure(name, groups, args.rounds) for name in MODELS]
+    dist.destroy_process_group()
+    if rank == 0:
+        table("DDP step, wrapped against bare", rows, sys.stdout)
+        if args.json:
+            dump(args.json, "ddp_step", rows, vars(args))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=2, help="as many as cores, so that ranks do not wait for a core")
+    parser.add_argument("--rounds", type=int, default=60)
+    parser.add_argument("--json", default=None)
+    args = parser.parse_args()
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29612")
+    spawn(worker, args=(args,), nprocs=args.ranks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,114 @@
+#include "backend/base/settings.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include <gtest/gtest.h>
+
+namespace straggler {
+namespace {
+
+// What parseSettings() says of an environment that it refuses; empty if it accepts it.
+std::string refusal(const Environment& environment) {
+  try {
+    (void)parseSettings(environment);
+  } catch (const SettingsError& error) {
+    return error.what();
+  }
+  return {};
+}
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+const SettingRow& row(const std::vector<SettingRow>& rows, const std::string& name) {
+  return *std::find_if(rows.begin(), rows.end(), [&](const auto& r) { return r.name == name; });
+}
+
+TEST(Settings, emptyEnvironmentGivesTheDefaults) {
+  const Settings settings = parseSettings({});
+  EXPECT_EQ(settings.directory, "");
+  EXPECT_EQ(settings.window, 10);
+}
+
+TEST(Settings, valuesAreTaken) {
+  const Settings settings = parseSettings({{"STRAGGLER_DIR", "/tmp/records"}, {"STRAGGLER_WINDOW", "25"}});
+  EXPECT_EQ(settings.directory, "/tmp/records");
+  EXPECT_EQ(settings.window, 25);
+}
+
+TEST(Settings, unknownNameIsRefusedWithAllTheNamesThereAre) {
+  const std::string text = refusal({{"STRAGGLER_WINDOWS", "10"}});
+  EXPECT_TRUE(contains(text, "unknown setting STRAGGLER_WINDOWS")) << text;
+  for (const auto& known : settingRows({})) {
+    EXPECT_TRUE(contains(text, known.name)) << text;
+  }
+}
+
+TEST(Settings, unknownNameIsRefusedEvenWhereItsValueIsEmpty) {
+  EXPECT_NE(refusal({{"STRAGGLER_", ""}}), "");
+  EXPECT_NE(refusal({{"STRAGGLER_dir", ""}}), "");
+}
+
+TEST(Settings, windowOutsideOfItsRangeIsRefusedWithTheRange) {
+  for (const char* value : {"0", "-1", "1001", "99999999999999999999", "", " 10", "10 ", "+10", "1e2", "10.0", "ten"}) {
+    const std::string text = refusal({{"STRAGGLER_WINDOW", value}});
+    EXPECT_EQ(text,
+              "STRAGGLER_WINDOW='" + std::string(value) + "' is not valid; allowed: a whole number from 1 to 1000");
+  }
+  EXPECT_EQ(parseSettings({{"STRAGGLER_WINDOW", "1"}}).window, 1);
+  EXPECT_EQ(parseSettings({{"STRAGGLER_WINDOW", "1000"}}).window, 1000);
+}
+
+TEST(Settings, emptyFolderIsRefused) { EXPECT_TRUE(contains(refusal({{"STRAGGLER_DIR", ""}}), "STRAGGLER_DIR=''")); }
+
+TEST(Settings, interceptTakesNamesOfBackendsThatCanBeWrapped) {
+  for (const char* value : {"gloo", "nccl", "gloo,nccl", "nccl,gloo"}) {
+    EXPECT_EQ(refusal({{"STRAGGLER_INTERCEPT", value}}), "") << value;
+  }
+  for (const char* value : {"", "mpi", "Gloo", "gloo,", ",gloo", "gloo nccl", "gloo, nccl", "gloo,mpi"}) {
+    EXPECT_TRUE(contains(refusal({{"STRAGGLER_INTERCEPT", value}}), "allowed: gloo, nccl, or gloo,nccl")) << value;
+  }
+}
+
+TEST(Settings, rowsSayWhereAValueComesFrom) {
+  const auto rows = settingRows({{"STRAGGLER_DIR", "/tmp/records"}});
+  const SettingRow& directory = row(rows, "STRAGGLER_DIR");
+  EXPECT_TRUE(directory.fromEnvironment);
+  EXPECT_EQ(directory.value, "/tmp/records");
+  EXPECT_EQ(directory.defaultValue, std::nullopt);
+  const SettingRow& window = row(rows, "STRAGGLER_WINDOW");
+  EXPECT_FALSE(window.fromEnvironment);
+  EXPECT_EQ(window.value, "10");
+  EXPECT_EQ(window.defaultValue, "10");
+  EXPECT_EQ(window.unit, "steps");
+}
+
+TEST(Settings, defaultsOfTheTableAreThoseOfTheStruct) {
+  EXPECT_EQ(row(settingRows({}), "STRAGGLER_WINDOW").value, std::to_string(Settings{}.window));
+}
+
+TEST(Settings, everyRowIsComplete) {
+  for (const auto& setting : settingRows({})) {
+    EXPECT_TRUE(setting.name.starts_with("STRAGGLER_"));
+    EXPECT_NE(setting.unit, "") << setting.name;
+    EXPECT_NE(setting.allowed, "") << setting.name;
+    EXPECT_NE(setting.text, "") << setting.name;
+  }
+}
+
+TEST(Settings, onlyNamesWithThePrefixAreReadFromTheEnvironment) {
+  ASSERT_EQ(setenv("STRAGGLER_WINDOW", "7=8", 1), 0);
+  ASSERT_EQ(setenv("NOT_STRAGGLER_WINDOW", "9", 1), 0);
+  const Environment environment = readEnvironment();
+  unsetenv("STRAGGLER_WINDOW");
+  unsetenv("NOT_STRAGGLER_WINDOW");
+  EXPECT_NE(
+      std::find(environment.begin(), environment.end(), std::pair<std::string, std::string>("STRAGGLER_WINDOW", "7=8")),
+      environment.end());
+  for (const auto& [name, value] : environment) {
+    EXPECT_TRUE(name.starts_with("STRAGGLER_")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace straggler

@@ -1,0 +1,326 @@
+// StoreExchange over each of torch's own stores, with ranks as threads.
+#include "backend/c10d/store_exchange.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <array>
+#include <functional>
+#include <map>
+#include <thread>
+
+#include <gtest/gtest.h>
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
+#include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/PrefixStore.hpp>
+#include <torch/csrc/distributed/c10d/TCPStore.hpp>
+
+namespace straggler {
+namespace {
+
+using StorePtr = c10::intrusive_ptr<c10d::Store>;
+using Frame = std::vector<std::uint8_t>;
+using std::chrono::milliseconds;
+using SteadyTime = std::chrono::steady_clock;
+
+constexpr milliseconds kUsersTimeout{77777};
+constexpr milliseconds kBound{6000};
+constexpr int kFramesPerRank = 8;  // that may wait in the queue
+
+// ---- Stores ----
+
+StorePtr hashStore() { return c10::make_intrusive<c10d::HashStore>(); }
+
+StorePtr tcpStore(bool libuv) {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  options.useLibUV = libuv;
+  return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
+}
+StorePtr libuvStore() { return tcpStore(true); }
+StorePtr legacyStore() { return tcpStore(false); }
+
+// In a file that goes with the store: one worker, so the last reference removes it.
+StorePtr fileStore() {
+  std::string path = testing::TempDir() + "straggler_store_XXXXXX";
+  close(mkstemp(path.data()));
+  return c10::make_intrusive<c10d::FileStore>(path, 1);
+}
+
+struct Kind {
+  const char* name;
+  StorePtr (*make)();
+};
+constexpr std::array<Kind, 2> kWithQueues = {{{"HashStore", hashStore}, {"TCPStore", libuvStore}}};
+constexpr std::array<Kind, 2> kWithoutQueues = {{{"FileStore", fileStore}, {"legacy TCPStore", legacyStore}}};
+constexpr std::array<Kind, 4> kAll = {kWithQueues[0], kWithQueues[1], kWithoutQueues[0], kWithoutQueues[1]};
+
+// As a group's store is: below two prefixes.
+StorePtr prefixed(const StorePtr& store) {
+  return c10::make_intrusive<c10d::PrefixStore>("group", c10::make_intrusive<c10d::PrefixStore>("cpu", store));
+}
+
+// ---- Frames ----
+
+Frame frame(int rank, int number) {
+  return {static_cast<std::uint8_t>(rank), static_cast<std::uint8_t>(number / 256),
+          static_cast<std::uint8_t>(number % 256)};
+}
+int rankOf(const Frame& bytes) { return bytes[0]; }
+int numberOf(const Frame& bytes) { return bytes[1] * 256 + bytes[2]; }
+
+// Offers the frame until it is taken.
+void sendPatiently(StoreExchange& exchange, const Frame& bytes) {
+  while (exchange.send(bytes) == Exchange::Sent::kLater) {
+    std::this_thread::sleep_for(milliseconds(1));
+  }
+}
+
+// What arrives until `count` frames have, or `patience` ends.
+std::vector<Frame> receive(StoreExchange& exchange, std::size_t count, milliseconds patience) {
+  std::vector<Frame> frames;
+  const auto end = SteadyTime::now() + patience;
+  while (frames.size() < count && SteadyTime::now() < end) {
+    if (auto bytes = exchange.receive()) {
+      frames.push_back(std::move(*bytes));
+    } else {
+      std::this_thread::sleep_for(milliseconds(1));
+    }
+  }
+  return frames;
+}
+
+milliseconds durationOf(const std::function<void()>& work) {
+  const auto begin = SteadyTime::now();
+  work();
+  return std::chrono::duration_cast<milliseconds>(SteadyTime::now() - begin);
+}
+
+// ---- Frames arrive ----
+
+TEST(StoreExchange, framesOfEveryRankArriveOnceAndInOrder) {
+  constexpr int kFrames = 200;
+  const std::vector<int> ranks = {0, 1, 2, 3};
+  for (const auto& kind : kWithQueues) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = prefixed(kind.make());
+    StoreExchange root(store, 0, ranks);
+    std::vector<std::thread> senders;
+    for (const int rank : {1, 2, 3}) {
+      senders.emplace_back([&store, &ranks, rank] {
+        StoreExchange exchange(store, rank, ranks);
+        for (int number = 0; number < kFrames; ++number) {
+          sendPatiently(exchange, frame(rank, number));
+        }
+      });
+    }
+    const auto frames = receive(root, 3 * kFrames, milliseconds(20000));
+    for (auto& sender : senders) {
+      sender.join();
+    }
+    EXPECT_EQ(frames.size(), 3U * kFrames);
+    std::map<int, int> next;
+    for (const auto& bytes : frames) {
+      EXPECT_EQ(numberOf(bytes), next[rankOf(bytes)]++);
+    }
+    EXPECT_FALSE(root.receive());
+  }
+}
+
+TEST(StoreExchange, withoutQueuesARankOffersOneFrameATurn) {
+  const std::vector<int> ranks = {0, 1, 2};
+  for (const auto& kind : kWithoutQueues) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = prefixed(kind.make());
+    StoreExchange root(store, 0, ranks);
+    StoreExchange one(store, 1, ranks);
+    StoreExchange two(store, 2, ranks);
+    EXPECT_EQ(one.send(frame(1, 0)), Exchange::Sent::kYes);
+    EXPECT_EQ(one.send(frame(1, 1)), Exchange::Sent::kLater);
+    EXPECT_EQ(two.send(frame(2, 0)), Exchange::Sent::kYes);
+    EXPECT_EQ(receive(root, 3, milliseconds(300)), (std::vector<Frame>{frame(1, 0), frame(2, 0)}));
+    const auto turn = durationOf([&] { sendPatiently(one, frame(1, 1)); });
+    EXPECT_LE(turn, milliseconds(900)) << "a last frame has a second";
+    EXPECT_EQ(receive(root, 2, milliseconds(600)), std::vector<Frame>{frame(1, 1)});
+  }
+}
+
+// The same bytes twice are two frames, and no turn is missed.
+TEST(StoreExchange, withoutQueuesAFrameLikeTheLastIsSeen) {
+  const StorePtr store = legacyStore();
+  StoreExchange root(store, 0, {0, 1});
+  StoreExchange one(store, 1, {0, 1});
+  std::thread sender([&one] {
+    for (int turn = 0; turn < 4; ++turn) {
+      sendPatiently(one, frame(1, 0));
+    }
+  });
+  EXPECT_EQ(receive(root, 4, milliseconds(5000)), (std::vector<Frame>(4, frame(1, 0))));
+  sender.join();
+}
+
+TEST(StoreExchange, whatWaitsIsBoundedWhenTheRootDoesNotListen) {
+  const std::vector<int> ranks = {0, 1};
+  for (const auto& kind : kWithQueues) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = kind.make();
+    StoreExchange root(store, 0, ranks);
+    StoreExchange one(store, 1, ranks);
+    int sent = 0;
+    while (sent < 1000 && one.send(frame(1, sent)) == Exchange::Sent::kYes) {
+      ++sent;
+    }
+    EXPECT_GE(sent, kFramesPerRank);
+    EXPECT_LE(sent, kFramesPerRank * 2 + 1);
+    EXPECT_EQ(one.send(frame(1, sent)), Exchange::Sent::kLater);
+    const auto waiting = receive(root, 1000, milliseconds(200));
+    EXPECT_EQ(static_cast<int>(waiting.size()), sent);
+    EXPECT_EQ(one.send(frame(1, sent)), Exchange::Sent::kYes);
+    EXPECT_EQ(receive(root, 1, milliseconds(200)), std::vector<Frame>{frame(1, sent)});
+  }
+}
+
+TEST(StoreExchange, theNumberOfKeysStaysBounded) {
+  const std::vector<int> ranks = {0, 1};
+  for (const auto& kind : kWithQueues) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = kind.make();
+    StoreExchange root(store, 0, ranks);
+    StoreExchange one(store, 1, ranks);
+    for (int number = 0; number < 1000; ++number) {
+      sendPatiently(one, frame(1, number));
+      EXPECT_EQ(receive(root, 1, milliseconds(1000)), std::vector<Frame>{frame(1, number)});
+    }
+    root.announceLeaving();
+    EXPECT_LE(store->getNumKeys(), 4);  // a round for each rank, the queue, the leave
+  }
+}
+
+TEST(StoreExchange, aRankHearsThatTheRootLeaves) {
+  for (const auto& kind : kAll) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = kind.make();
+    StoreExchange root(store, 0, {0, 1});
+    StoreExchange one(store, 1, {0, 1});
+    EXPECT_FALSE(one.rootLeaving());
+    root.announceLeaving();
+    const auto end = SteadyTime::now() + milliseconds(1000);  // a TCPStore does not acknowledge what is set
+    bool heard = false;
+    while (!heard && SteadyTime::now() < end) {
+      heard = one.rootLeaving();
+    }
+    EXPECT_TRUE(heard);
+  }
+}
+
+TEST(StoreExchange, twoSessionsOnOneStoreDoNotMix) {
+  const std::vector<int> ranks = {0, 1};
+  for (const auto& kind : kAll) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = kind.make();
+    {
+      StoreExchange root(store, 0, ranks);
+      StoreExchange one(store, 1, ranks);
+      EXPECT_EQ(one.send(frame(1, 1)), Exchange::Sent::kYes);
+      root.announceLeaving();
+    }
+    StoreExchange one(store, 1, ranks);
+    EXPECT_EQ(one.send(frame(1, 2)), Exchange::Sent::kYes);
+    EXPECT_FALSE(one.rootLeaving());
+    StoreExchange root(store, 0, ranks);
+    EXPECT_EQ(receive(root, 2, milliseconds(600)), std::vector<Frame>{frame(1, 2)});
+  }
+}
+
+// ---- The user's store ----
+
+TEST(StoreExchange, theTimeoutOfTheUsersStoreIsLeftAlone) {
+  for (const auto& kind : kAll) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr bare = kind.make();
+    const StorePtr store = prefixed(bare);
+    store->setTimeout(kUsersTimeout);
+    StoreExchange root(store, 0, {0, 1});
+    root.receive();
+    EXPECT_EQ(store->getTimeout(), kUsersTimeout);
+    EXPECT_EQ(bare->getTimeout(), kUsersTimeout);
+  }
+}
+
+// Stands for a store that is written in Python.
+class UnknownStore final : public c10d::Store {
+ public:
+  c10::intrusive_ptr<c10d::Store> clone() override { return c10::make_intrusive<UnknownStore>(); }
+  using Store::set;
+  void set(const std::string& /*key*/, const std::vector<uint8_t>& /*value*/) override {}
+  std::vector<uint8_t> get(const std::string& /*key*/) override { return {}; }
+  int64_t add(const std::string& /*key*/, int64_t /*value*/) override { return 0; }
+  bool deleteKey(const std::string& /*key*/) override { return false; }
+  bool check(const std::vector<std::string>& /*keys*/) override { return false; }
+  int64_t getNumKeys() override { return 0; }
+  void wait(const std::vector<std::string>& /*keys*/) override {}
+  void wait(const std::vector<std::string>& /*keys*/, const milliseconds& /*timeout*/) override {}
+};
+
+TEST(StoreExchange, aStoreOfAnotherKindIsRefusedWithAReason) {
+  for (const StorePtr& store :
+       {StorePtr(c10::make_intrusive<UnknownStore>()), prefixed(c10::make_intrusive<UnknownStore>())}) {
+    try {
+      StoreExchange exchange(store, 0, {0, 1});
+      ADD_FAILURE() << "the store was taken";
+    } catch (const std::exception& error) {
+      EXPECT_STREQ(error.what(), "the store is not one of torch's own in C++");
+    }
+  }
+}
+
+// ---- The store's death ----
+
+// A monitor's rounds end soon with kGone, and then nothing is tried again.
+void expectGone(StoreExchange& exchange) {
+  auto sent = Exchange::Sent::kYes;
+  EXPECT_LE(durationOf([&] {
+              // What was on its way when the server died may still look sent.
+              for (int round = 0; round < 3 && sent != Exchange::Sent::kGone; ++round) {
+                EXPECT_FALSE(exchange.rootLeaving());
+                sent = exchange.send(frame(1, round));
+              }
+            }),
+            kBound);
+  EXPECT_EQ(sent, Exchange::Sent::kGone);
+  const std::string text = exchange.lastError();
+  EXPECT_FALSE(text.empty());
+  EXPECT_EQ(text.find('\n'), std::string::npos);
+  EXPECT_LE(durationOf([&] {
+              EXPECT_EQ(exchange.send(frame(1, 9)), Exchange::Sent::kGone);
+              EXPECT_FALSE(exchange.rootLeaving());
+              EXPECT_FALSE(exchange.receive());
+              exchange.announceLeaving();
+            }),
+            milliseconds(100));
+  EXPECT_EQ(exchange.lastError(), text);
+}
+
+TEST(StoreExchange, theDeathOfTheServerIsNoticedOnce) {
+  for (const bool libuv : {true, false}) {
+    SCOPED_TRACE(libuv ? "libuv" : "legacy");
+    StorePtr server = tcpStore(libuv);
+    StoreExchange one(server, 1, {0, 1});
+    EXPECT_EQ(one.lastError(), "");
+    server.reset();
+    expectGone(one);
+  }
+}
+
+TEST(StoreExchange, theRootToleratesTheDeathOfTheServer) {
+  StorePtr server = libuvStore();
+  StoreExchange root(server, 0, {0, 1});
+  server.reset();
+  EXPECT_LE(durationOf([&] { EXPECT_FALSE(root.receive()); }), kBound);
+  EXPECT_FALSE(root.lastError().empty());
+}
+
+}  // namespace
+}  // namespace straggler

@@ -1,0 +1,136 @@
+#include "backend/detect/statistics.h"
+
+#include <algorithm>
+#include <cmath>
+#include <random>
+
+#include <gtest/gtest.h>
+
+namespace straggler {
+namespace {
+
+std::vector<double> randomValues(std::mt19937& random, std::size_t count) {
+  std::vector<double> values(count);
+  for (auto& value : values) {
+    value = std::uniform_int_distribution<int>(0, 20)(random);  // with many ties
+  }
+  return values;
+}
+
+double sortedQuantile(std::vector<double> values, double q) {
+  std::sort(values.begin(), values.end());
+  const double position = q * static_cast<double>(values.size() - 1);
+  const auto below = static_cast<std::size_t>(std::floor(position));
+  const auto above = static_cast<std::size_t>(std::ceil(position));
+  return values[below] + (position - std::floor(position)) * (values[above] - values[below]);
+}
+
+TEST(Quantile, ofNothingIsNothing) { EXPECT_EQ(quantile({}, 0.5), std::nullopt); }
+
+TEST(Quantile, interpolatesBetweenOrderStatistics) {
+  EXPECT_DOUBLE_EQ(*quantile({4, 1, 3, 2}, 0.5), 2.5);
+  EXPECT_DOUBLE_EQ(*quantile({1, 2, 3, 4}, 0.95), 3.85);
+  EXPECT_DOUBLE_EQ(*quantile({7}, 0.95), 7);
+}
+
+TEST(Quantile, agreesWithSorting) {
+  std::mt19937 random(1);
+  for (int round = 0; round < 500; ++round) {
+    const auto values = randomValues(random, 1 + static_cast<std::size_t>(round) % 40);
+    for (const double q : {0.0, 0.25, 0.5, 0.95, 1.0}) {
+      ASSERT_NEAR(*quantile(values, q), sortedQuantile(values, q), 1e-9) << values.size() << " values, q " << q;
+    }
+  }
+}
+
+TEST(MediansOfOthers, workedExampleOfItsHeader) {
+  EXPECT_EQ(mediansOfOthers({1, 2, 10}), (std::vector<double>{6, 5.5, 1.5}));
+}
+
+TEST(MediansOfOthers, oneValueHasNoOthers) {
+  EXPECT_TRUE(mediansOfOthers({}).empty());
+  EXPECT_TRUE(mediansOfOthers({5}).empty());
+}
+
+TEST(MediansOfOthers, ofTwoIsTheOther) { EXPECT_EQ(mediansOfOthers({5, 8}), (std::vector<double>{8, 5})); }
+
+TEST(MediansOfOthers, agreesWithLeavingEachValueOut) {
+  std::mt19937 random(2);
+  for (int round = 0; round < 500; ++round) {
+    const auto values = randomValues(random, 2 + static_cast<std::size_t>(round) % 30);
+    const auto medians = mediansOfOthers(values);
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      auto others = values;
+      others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+      ASSERT_DOUBLE_EQ(medians[i], sortedQuantile(others, 0.5));
+    }
+  }
+}
+
+TEST(SignTest, knownValues) {
+  EXPECT_NEAR(signTestPValue(10, 10), 1.0 / 1024, 1e-12);
+  EXPECT_NEAR(signTestPValue(9, 10), 11.0 / 1024, 1e-12);
+  EXPECT_NEAR(signTestPValue(8, 10), 56.0 / 1024, 1e-12);
+  EXPECT_NEAR(signTestPValue(5, 10), 638.0 / 1024, 1e-12);
+  EXPECT_NEAR(signTestPValue(1, 1), 0.5, 1e-12);
+}
+
+TEST(SignTest, nothingTriedSaysNothing) {
+  EXPECT_NEAR(signTestPValue(0, 0), 1, 1e-12);
+  EXPECT_NEAR(signTestPValue(0, 10), 1, 1e-12);
+}
+
+TEST(SignTest, staysAProbabilityForManyTrials) {
+  EXPECT_GT(signTestPValue(512, 512), 0);
+  EXPECT_NEAR(signTestPValue(256, 512), 0.5 + 0.0352 / 2, 1e-3);
+  EXPECT_LE(signTestPValue(0, 100'000), 1);
+}
+
+TEST(ThinnedSeries, keepsEverythingUntilItIsFull) {
+  ThinnedSeries series(4);
+  EXPECT_EQ(series.max(), std::nullopt);
+  EXPECT_EQ(series.mean(), std::nullopt);
+  for (const double value : {3.0, 1.0, 2.0}) {
+    series.add(value);
+  }
+  EXPECT_EQ(series.values(), (std::vector<float>{3, 1, 2}));
+  EXPECT_EQ(series.stride(), 1U);
+  EXPECT_EQ(series.max(), 3.0);
+  EXPECT_EQ(series.mean(), 2.0);
+}
+
+TEST(ThinnedSeries, whatIsLeftIsSpreadEvenlyOverAllThatWasAdded) {
+  for (const std::size_t capacity : {2U, 3U, 8U, 512U}) {
+    ThinnedSeries series(capacity);
+    for (int i = 0; i < 20'000; ++i) {
+      series.add(i);
+      ASSERT_LE(series.values().size(), capacity);
+      ASSERT_GE(2 * series.values().size() + 1, std::min<std::size_t>(capacity, static_cast<std::size_t>(i) + 1));
+    }
+    for (std::size_t place = 0; place < series.values().size(); ++place) {
+      ASSERT_EQ(series.values()[place], static_cast<float>(place * series.stride())) << "capacity " << capacity;
+    }
+    EXPECT_EQ(series.count(), 20'000U);
+    EXPECT_EQ(series.max(), 19'999.0);
+    EXPECT_EQ(series.sum(), 20'000.0 * 19'999 / 2);
+  }
+}
+
+TEST(ThinnedSeries, maximumOfNegativeValuesIsNotZero) {
+  ThinnedSeries series;
+  series.add(-3);
+  series.add(-2);
+  EXPECT_EQ(series.max(), -2.0);
+}
+
+TEST(ThinnedSeries, quantileIsThatOfWhatIsKept) {
+  ThinnedSeries series(64);
+  for (int i = 0; i <= 10'000; ++i) {
+    series.add(i);
+  }
+  EXPECT_NEAR(*series.quantile(0.5), 5000, 200);
+  EXPECT_NEAR(*series.quantile(0.95), 9500, 200);
+}
+
+}  // namespace
+}  // namespace straggler

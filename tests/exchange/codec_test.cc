@@ -1,0 +1,226 @@
+// The round trip of every message, and what decode() refuses. Random damage: codec_fuzz_test.cc.
+#include "backend/exchange/codec.h"
+
+#include <cstdint>
+#include <limits>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "backend/exchange/bytes.h"
+#include "tests/fakes/operations.h"
+
+namespace straggler {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+void expectRoundTrip(const Frame& frame) {
+  const auto read = decode(encode(frame));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(*read, frame);
+}
+
+// A frame of rank 3 whose one message is written by `write`.
+template <class F>
+Bytes handWritten(std::uint8_t type, F&& write) {
+  ByteWriter out;
+  out.byte(kCodecVersion);
+  out.varint(3);
+  out.varint(1);
+  out.byte(type);
+  write(out);
+  return out.take();
+}
+
+TEST(Codec, helloRoundTrip) { expectRoundTrip({3, {RankHello{"host-a", 12345, "boot/time:[4026531834]"}}}); }
+
+TEST(Codec, groupRoundTrip) {
+  expectRoundTrip({0, {GroupInfo{"0", "default_pg", "gloo", {0, 1, 2, std::numeric_limits<int>::max()}}}});
+}
+
+TEST(Codec, windowRoundTrip) {
+  expectRoundTrip({7, {StepWindow{120, 4, StepsFoundBy::kOpPeriod, {0, 25'000, UINT32_MAX}, UINT64_MAX}}});
+}
+
+TEST(Codec, samplesRoundTrip) {
+  ArrivalSamples samples{8, {}};
+  samples.operations.push_back({{0xFFFFFFFFU, 17, OpKind::kBroadcast}, at(1e6), at(1e6 + 0.5)});
+  samples.operations.push_back({{1, 16, OpKind::kAllReduce}, at(1e6 - 3), std::nullopt});
+  samples.operations.push_back({{1, UINT64_MAX, OpKind::kBatchedP2P}, fromNanoseconds(0), at(-5)});
+  expectRoundTrip({2, {samples}});
+}
+
+TEST(Codec, countersRoundTrip) { expectRoundTrip({1, {RankCounters{UINT64_MAX, 1, 2, 3, true}}}); }
+
+TEST(Codec, severalMessagesKeepTheirOrder) {
+  expectRoundTrip({1, {RankCounters{}, RankHello{}, StepWindow{}, ArrivalSamples{}, GroupInfo{}, RankCounters{}}});
+}
+
+TEST(Codec, frameWithoutMessagesIsAFrame) { expectRoundTrip({0, {}}); }
+
+TEST(Codec, everyTruncationIsRefused) {
+  const Bytes bytes =
+      encode({3,
+              {RankHello{"host-a", 1, "clock"}, GroupInfo{"0", "d", "gloo", {0, 1}},
+               StepWindow{10, 1, StepsFoundBy::kGraphTask, {1, 2, 300}, 5'000},
+               ArrivalSamples{2, {{{1, 5, OpKind::kBarrier}, at(7), at(8)}}}, RankCounters{900, 0, 0, 0, true}}});
+  ASSERT_TRUE(decode(bytes));
+  for (std::size_t length = 0; length < bytes.size(); ++length) {
+    EXPECT_FALSE(decode(std::span(bytes).first(length))) << length << " of " << bytes.size() << " bytes";
+  }
+}
+
+TEST(Codec, bytesLeftOverAreRefused) {
+  Bytes bytes = encode({3, {RankCounters{}}});
+  bytes.push_back(0);
+  EXPECT_FALSE(decode(bytes));
+}
+
+TEST(Codec, anotherVersionIsRefused) {
+  Bytes bytes = encode({3, {RankCounters{}}});
+  bytes.front() = kCodecVersion + 1;
+  EXPECT_FALSE(decode(bytes));
+}
+
+TEST(Codec, unknownMessageTypeIsRefused) {
+  EXPECT_FALSE(decode(handWritten(5, [](ByteWriter&) {})));
+}
+
+TEST(Codec, frameThatIsTooLargeIsRefused) { EXPECT_FALSE(decode(Bytes(kMaxFrameBytes + 1, kCodecVersion))); }
+
+TEST(Codec, limitsAreWhatTheySay) {
+  const auto windowOf = [](std::size_t steps) {
+    return Frame{0, {StepWindow{0, 1, StepsFoundBy::kTime, std::vector<std::uint32_t>(steps, 1), 1}}};
+  };
+  EXPECT_TRUE(decode(encode(windowOf(kMaxWindowSteps))));
+  EXPECT_FALSE(decode(encode(windowOf(kMaxWindowSteps + 1))));
+  const auto samplesOf = [](std::size_t count) {
+    return Frame{0, {ArrivalSamples{1, std::vector<ArrivalSample>(count)}}};
+  };
+  EXPECT_TRUE(decode(encode(samplesOf(kMaxSamples))));
+  EXPECT_FALSE(decode(encode(samplesOf(kMaxSamples + 1))));
+  const auto groupOf = [](std::size_t ranks) {
+    return Frame{0, {GroupInfo{"0", "", "gloo", std::vector<int>(ranks)}}};
+  };
+  EXPECT_TRUE(decode(encode(groupOf(kMaxGroupRanks))));
+  EXPECT_FALSE(decode(encode(groupOf(kMaxGroupRanks + 1))));
+  EXPECT_TRUE(decode(encode({0, std::vector<Message>(kMaxMessages)})));
+  EXPECT_FALSE(decode(encode({0, std::vector<Message>(kMaxMessages + 1)})));
+}
+
+TEST(Codec, textThatIsTooLongIsCutNotRefused) {
+  // A description of the user's must not cost the frame that it travels in; no character is cut in two.
+  const std::string text = std::string(kMaxStringBytes - 1, 'x') + "€";
+  const auto frame = decode(encode({0, {GroupInfo{"0", text, "gloo", {0}}}}));
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(std::get<GroupInfo>(frame->messages.front()).description, std::string(kMaxStringBytes - 1, 'x'));
+}
+
+TEST(Codec, textBeyondTheLimitIsRefused) {
+  const auto hello = [](std::size_t length) {
+    return handWritten(0, [length](ByteWriter& out) {
+      out.varint(length);
+      for (std::size_t i = 0; i < length; ++i) {
+        out.byte('x');
+      }
+      out.signedVarint(1);
+      out.text("", kMaxStringBytes);
+    });
+  };
+  EXPECT_TRUE(decode(hello(kMaxStringBytes)));
+  EXPECT_FALSE(decode(hello(kMaxStringBytes + 1)));
+}
+
+TEST(Codec, lengthBeyondWhatIsLeftIsRefusedWithoutTakingMemory) {
+  EXPECT_FALSE(decode(handWritten(0, [](ByteWriter& out) { out.varint(UINT64_MAX); })));
+  EXPECT_FALSE(decode(handWritten(1, [](ByteWriter& out) {
+    out.text("0", kMaxStringBytes), out.text("", kMaxStringBytes), out.text("gloo", kMaxStringBytes),
+        out.varint(kMaxGroupRanks);
+  })));
+}
+
+TEST(Codec, lengthThatReachesAByteBeyondTheEndIsRefused) {
+  for (const std::size_t length : {4U, 5U, 6U, 200U}) {
+    const Bytes text = {'a', 'b', 'c'};
+    EXPECT_FALSE(decode(handWritten(0, [&](ByteWriter& out) {
+      out.varint(length);
+      for (const auto c : text) {
+        out.byte(c);
+      }
+    }))) << length;
+  }
+}
+
+TEST(Codec, valuesWithoutASenseAreRefused) {
+  const auto window = [](std::int64_t firstStep, std::uint64_t stride, std::uint8_t foundBy) {
+    return handWritten(2, [=](ByteWriter& out) {
+      out.signedVarint(firstStep), out.varint(stride), out.byte(foundBy), out.varint(1), out.varint(0);
+    });
+  };
+  EXPECT_TRUE(decode(window(0, 1, 3)));
+  EXPECT_FALSE(decode(window(-1, 1, 3)));
+  EXPECT_FALSE(decode(window(0, 0, 3)));
+  EXPECT_FALSE(decode(window(0, std::uint64_t{1} << 32U, 3)));
+  EXPECT_FALSE(decode(window(0, 1, 4)));
+  const auto group = [](std::int64_t rank) {
+    return handWritten(1, [=](ByteWriter& out) {
+      out.text("0", kMaxStringBytes), out.text("", kMaxStringBytes), out.text("gloo", kMaxStringBytes), out.varint(1),
+          out.signedVarint(rank);
+    });
+  };
+  EXPECT_TRUE(decode(group(5)));
+  EXPECT_FALSE(decode(group(-1)));
+  EXPECT_FALSE(decode(group(std::int64_t{1} << 31U)));
+}
+
+TEST(Codec, extremeStepsAndTimesAreRefused) {
+  const auto steps = [](std::int64_t firstStep) { return Frame{0, {StepWindow{firstStep, 1, {}, {1, 2}, 3}}}; };
+  EXPECT_TRUE(decode(encode(steps(std::int64_t{1} << 40))));
+  EXPECT_FALSE(decode(encode(steps(INT64_MAX))));
+  const auto sample = [](std::int64_t arrivalNs, std::int64_t completedNs) {
+    return Frame{0, {ArrivalSamples{1, {{{}, fromNanoseconds(arrivalNs), fromNanoseconds(completedNs)}}}}};
+  };
+  const std::int64_t tenYears = std::int64_t{10} * 365 * 24 * 3600 * 1'000'000'000;
+  EXPECT_TRUE(decode(encode(sample(tenYears, tenYears + 1))));
+  EXPECT_FALSE(decode(encode(sample(INT64_MAX / 2, INT64_MAX / 2))));
+  EXPECT_FALSE(decode(encode(sample(INT64_MIN / 2, 0))));
+  EXPECT_FALSE(decode(encode(sample(0, INT64_MAX / 2))));
+}
+
+TEST(Codec, rankBeyondAnIntIsRefused) {
+  ByteWriter out;
+  out.byte(kCodecVersion);
+  out.varint(std::uint64_t{1} << 31U);
+  out.varint(0);
+  EXPECT_FALSE(decode(out.take()));
+  EXPECT_FALSE(decode(encode({-1, {}})));
+}
+
+TEST(Bytes, varintsOfEveryLengthRoundTrip) {
+  for (unsigned shift = 0; shift < 64; ++shift) {
+    for (const std::uint64_t value : {std::uint64_t{1} << shift, (std::uint64_t{1} << shift) - 1}) {
+      ByteWriter out;
+      out.varint(value);
+      out.signedVarint(static_cast<std::int64_t>(value));
+      out.signedVarint(-static_cast<std::int64_t>(value >> 1U));
+      const auto bytes = out.take();
+      ByteReader in(bytes);
+      EXPECT_EQ(in.varint(), value);
+      EXPECT_EQ(in.signedVarint(), static_cast<std::int64_t>(value));
+      EXPECT_EQ(in.signedVarint(), -static_cast<std::int64_t>(value >> 1U));
+      EXPECT_TRUE(in.atEnd());
+      EXPECT_FALSE(in.failed());
+    }
+  }
+}
+
+TEST(Bytes, varintWithoutAnEndFails) {
+  const Bytes bytes(11, 0xFF);
+  ByteReader in(bytes);
+  EXPECT_EQ(in.varint(), 0U);
+  EXPECT_TRUE(in.failed());
+}
+
+}  // namespace
+}  // namespace straggler

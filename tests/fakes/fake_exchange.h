@@ -1,0 +1,74 @@
+// FakeExchange: a transport that a test reads and feeds. It keeps every frame that was sent, answers as it is told, and
+// counts the calls made after the root had said that it leaves.
+#pragma once
+
+#include <deque>
+#include <utility>
+#include <vector>
+
+#include "backend/exchange/codec.h"
+#include "backend/exchange/exchange.h"
+
+namespace straggler {
+
+class FakeExchange final : public Exchange {
+ public:
+  // ---- What the test sets ----
+  Sent answer = Sent::kYes;
+  bool leaving = false;  // what rootLeaving() says
+  std::string error = "the peer closed the connection";
+
+  // ---- What the test reads ----
+  std::vector<Frame> sent;
+  std::size_t bytesSent = 0;
+  std::size_t sendCalls = 0;
+  std::size_t leavingCalls = 0;
+  std::size_t announcements = 0;
+
+  void feed(const Frame& frame) { incoming_.push_back(encode(frame)); }
+  void feed(std::vector<std::uint8_t> bytes) { incoming_.push_back(std::move(bytes)); }
+
+  // The messages of one type, in the order they were sent.
+  template <class M>
+  std::vector<M> messages() const {
+    std::vector<M> result;
+    for (const auto& frame : sent) {
+      for (const auto& message : frame.messages) {
+        if (const auto* m = std::get_if<M>(&message)) {
+          result.push_back(*m);
+        }
+      }
+    }
+    return result;
+  }
+
+  // ---- Exchange ----
+  Sent send(std::span<const std::uint8_t> bytes) noexcept override {
+    ++sendCalls;
+    if (answer == Sent::kYes) {
+      // A frame that cannot be decoded ends the test here: nothing may throw beyond.
+      sent.push_back(decode(bytes).value());
+      bytesSent += bytes.size();
+    }
+    return answer;
+  }
+  bool rootLeaving() noexcept override {
+    ++leavingCalls;
+    return leaving;
+  }
+  std::string lastError() const override { return answer == Sent::kGone ? error : std::string(); }
+  std::optional<std::vector<std::uint8_t>> receive() noexcept override {
+    if (incoming_.empty()) {
+      return std::nullopt;
+    }
+    auto bytes = std::move(incoming_.front());
+    incoming_.pop_front();
+    return bytes;
+  }
+  void announceLeaving() noexcept override { ++announcements; }
+
+ private:
+  std::deque<std::vector<std::uint8_t>> incoming_;
+};
+
+}  // namespace straggler

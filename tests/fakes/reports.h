@@ -1,0 +1,58 @@
+// A small report with every field filled in: two ranks on two hosts, the second late.
+#pragma once
+
+#include "backend/report/job_report.h"
+
+namespace straggler {
+
+inline JobReport smallReport() {
+  JobReport report;
+  report.worldSize = report.ranksReported = 2;
+  report.clocks = 1;
+  report.stepsCompared = 295;
+  report.stepMs = 34.0;
+  report.foundBy = StepsFoundBy::kGraphTask;
+  report.groups = {{"0", "default_pg", "gloo", {0, 1}}};
+  report.collectives = 1200;
+  report.verdict.kind = VerdictKind::kStraggler;
+  report.verdict.ranks = {1};
+  report.verdict.excessMs = 8.07;
+  report.verdict.share = 0.2374;
+  report.verdict.sinceStep = 35;
+  report.verdict.confidence = 0.999;
+  report.verdict.reason = "self time 8.07 ms a step above the median of its peers";
+  RankRow fast;
+  fast.rank = 0;
+  fast.host = "node-a";
+  fast.processId = 101;
+  fast.heard = true;
+  fast.steps = 295;
+  fast.stepMs = 34.0;
+  fast.selfMs = 25.0;
+  fast.waitMs = 9.0;
+  fast.latenessP50Ms = 0.0;
+  fast.latenessP95Ms = 0.25;
+  fast.latenessMaxMs = 1.5;
+  fast.timesLast = 3;
+  fast.operationsCompared = 900;
+  fast.timeLostShare = 0.0;
+  RankRow slow = fast;
+  slow.rank = 1;
+  slow.host = "node-bb";
+  slow.processId = 102;
+  slow.selfMs = 33.07;
+  slow.waitMs = 0.93;
+  slow.latenessP50Ms = 8.01;
+  slow.latenessP95Ms = 8.5;
+  slow.latenessMaxMs = 12.125;
+  slow.timesLast = 897;
+  slow.timeLostShare = 0.236;
+  slow.recordsDropped = 4;
+  report.recordsDropped = 4;
+  report.ranks = {fast, slow};
+  report.skew = {{OpKind::kAllReduce, 890, 8.0, 8.6, 12.125, 0.001}, {OpKind::kBroadcast, 10, 0.5, 0.75, 1.0, 0.001}};
+  report.notes = {"4 records were dropped or could not be written"};
+  return report;
+}
+
+}  // namespace straggler

@@ -1,0 +1,259 @@
+#include "backend/observe/step_finder.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/operations.h"
+
+namespace straggler {
+namespace {
+
+std::uint64_t bytesOf(char letter) { return 1024U * static_cast<std::uint64_t>(letter - 'a' + 1); }
+
+// Feeds operations one after the other and keeps the steps that end.
+class Feeder {
+ public:
+  explicit Feeder(double speed = 1) : speed_(speed) {}
+
+  void add(const Operation& operation) {
+    if (const auto step = finder_.add(operation)) {
+      steps_.push_back(*step);
+    }
+  }
+  // A backward that issues one bucket per letter: 'a' of 1 KB, 'b' of 2 KB ...
+  void backward(const std::string& buckets) {
+    ++graphTask_;
+    const double end = now_ + (static_cast<double>(buckets.size()) + 10) / speed_;
+    for (const char letter : buckets) {
+      now_ += 1 / speed_;
+      add(bucket(graphTask_, now_, end, bytesOf(letter)));
+    }
+    now_ = end;
+  }
+  // Synchronous calls outside of a backward, one per letter.
+  void calls(const std::string& letters) {
+    for (const char letter : letters) {
+      add(synchronous(now_, now_ + 1 / speed_, bytesOf(letter)));
+      now_ += 2 / speed_;
+    }
+  }
+  template <class F>
+  void times(int count, F&& feed) {
+    for (int i = 0; i < count; ++i) {
+      feed();
+    }
+  }
+  std::size_t finish() {
+    if (const auto step = finder_.finish()) {
+      steps_.push_back(*step);
+    }
+    return steps_.size();
+  }
+  // Steps that ended while `feed` ran.
+  template <class F>
+  std::size_t stepsDuring(F&& feed) {
+    const std::size_t before = steps_.size();
+    feed();
+    return steps_.size() - before;
+  }
+
+  StepFinder finder_;
+  std::vector<StepEnd> steps_;
+  double now_ = 0;
+
+ private:
+  double speed_;
+  int graphTask_ = 0;
+};
+
+TEST(ShortestPeriod, isTheShortestThatRepeats) {
+  using Tokens = std::deque<std::uint64_t>;
+  EXPECT_EQ(shortestPeriod(Tokens{7, 1, 1, 1}, 3, 0), 1U);
+  EXPECT_EQ(shortestPeriod(Tokens{1, 2, 1, 2, 1, 2}, 3, 0), 2U);
+  EXPECT_EQ(shortestPeriod(Tokens{1, 2, 1, 2}, 3, 0), std::nullopt);
+  EXPECT_EQ(shortestPeriod(Tokens{1, 2, 3, 4, 5, 6}, 3, 0), std::nullopt);
+  EXPECT_EQ(shortestPeriod(Tokens{}, 3, 0), std::nullopt);
+  EXPECT_EQ(shortestPeriod(Tokens{2, 1, 1, 1}, 3, 4), std::nullopt) << "it must hold over the last four";
+}
+
+TEST(StepFinder, everyBackwardOfASimpleJobIsAStep) {
+  Feeder job;
+  job.times(50, [&] { job.backward("abc"); });
+  EXPECT_EQ(job.finish(), 50U);
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kGraphTask);
+  for (std::size_t i = 0; i < job.steps_.size(); ++i) {
+    EXPECT_EQ(job.steps_[i].index, static_cast<std::int64_t>(i));
+    EXPECT_LT(job.steps_[i].begin, job.steps_[i].end);
+    if (i > 0) {
+      EXPECT_EQ(job.steps_[i].begin, job.steps_[i - 1].end) << "steps leave no gap";
+    }
+  }
+}
+
+TEST(StepFinder, stepEndsWithTheEndOfItsBackward) {
+  Feeder job;
+  job.add(bucket(1, 12, 24));
+  job.add(bucket(1, 20, 24));
+  job.add(bucket(2, 36, 48));
+  job.finish();
+  ASSERT_EQ(job.steps_.size(), 2U);
+  EXPECT_EQ(job.steps_[0].begin, at(12)) << "before its first operation nothing is known of a job";
+  EXPECT_EQ(job.steps_[0].end, at(24));
+  EXPECT_EQ(job.steps_[1].begin, at(24));
+  EXPECT_EQ(job.steps_[1].end, at(48));
+}
+
+TEST(StepFinder, callsOutsideOfTheBackwardBelongToTheStepThatTheyPrecede) {
+  Feeder job;
+  job.times(20, [&] {
+    job.calls("ab");
+    job.backward("abc");
+  });
+  EXPECT_EQ(job.finish(), 20U);
+}
+
+TEST(StepFinder, bucketsThatAreRebuiltInTheFirstStepChangeNothing) {
+  Feeder job;
+  job.backward("abcd");
+  job.times(49, [&] { job.backward("dcb"); });
+  EXPECT_EQ(job.finish(), 50U);
+}
+
+TEST(StepFinder, twoBackwardsThatTakeTurnsAreOneStep) {
+  Feeder job;
+  job.times(20, [&] { job.backward("ab"), job.backward("c"); });
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.backward("ab"), job.backward("c"); }); }), 50U);
+}
+
+TEST(StepFinder, severalEqualBackwardsBeforeAnotherAreOneStepWithIt) {
+  Feeder job;
+  const auto step = [&] {
+    job.times(5, [&] { job.backward("a"); });
+    job.backward("b");
+  };
+  job.times(10, step);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, step); }), 50U);
+}
+
+TEST(StepFinder, reentrantBackwardsOfAStepAreOneStep) {
+  Feeder job;
+  const auto step = [&] { job.backward("ab"), job.backward("c"), job.backward("de"); };
+  job.times(10, step);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, step); }), 50U);
+}
+
+TEST(StepFinder, oneBackwardMoreThanUsualDisturbsOneStepOnly) {
+  Feeder job;
+  const auto step = [&] { job.backward("ab"), job.backward("c"); };
+  job.times(20, step);
+  job.backward("ab");
+  EXPECT_NEAR(static_cast<double>(job.stepsDuring([&] { job.times(50, step); })), 50, 1);
+}
+
+TEST(StepFinder, periodIsLearnedAnewWhenTheJobChanges) {
+  Feeder job;
+  job.times(30, [&] { job.backward("a"); });
+  const auto step = [&] { job.backward("ab"), job.backward("c"); };
+  job.times(20, step);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, step); }), 50U);
+}
+
+TEST(StepFinder, periodOfTheOperationsIsAStepWhereNoBackwardIssuesAny) {
+  Feeder job;
+  job.times(20, [&] { job.calls("abcdefabcdeg"); });
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("abcdefabcdeg"); }); }), 50U);
+}
+
+TEST(StepFinder, runOfEqualOperationsWithinAStepIsNotTakenForSteps) {
+  Feeder job;
+  job.times(30, [&] { job.calls("aaaaaaaaaab"); });
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("aaaaaaaaaab"); }); }), 50U);
+}
+
+TEST(StepFinder, periodOfTheOperationsIsLearnedAnewAfterADisturbance) {
+  Feeder job;
+  job.times(20, [&] { job.calls("abcd"); });
+  job.calls("xyz");
+  job.times(60, [&] { job.calls("abcd"); });
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("abcd"); }); }), 50U);
+}
+
+TEST(StepFinder, longestPeriodThatIsKeptIsFound) {
+  std::string letters;
+  for (int i = 0; i < 300; ++i) {
+    letters += static_cast<char>('a' + (i * i + i / 26) % 23);
+  }
+  Feeder job;
+  job.times(5, [&] { job.calls(letters); });
+  EXPECT_EQ(job.stepsDuring([&] { job.times(10, [&] { job.calls(letters); }); }), 10U);
+}
+
+TEST(StepFinder, withoutAnyPeriodAStepIsASecond) {
+  Feeder job;
+  std::uint64_t bytes = 0;
+  const auto irregular = [&] {
+    job.add(synchronous(job.now_, job.now_ + 1, ++bytes));
+    job.now_ += 2;
+  };
+  job.times(3000, irregular);
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kTime);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(5000, irregular); }), 10U) << "5000 operations in 10 s";
+}
+
+TEST(StepFinder, backwardThatComesLateEndsTheOtherWays) {
+  Feeder job;
+  job.times(40, [&] { job.calls("abc"); });
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  job.times(10, [&] { job.calls("abc"), job.backward("ab"); });
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kGraphTask);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("abc"), job.backward("ab"); }); }), 50U);
+}
+
+TEST(StepFinder, otherThreadsAndPointToPointCallsDoNotCount) {
+  Feeder plain;
+  Feeder mixed;
+  for (int i = 0; i < 30; ++i) {
+    plain.backward("ab");
+    Operation checkpoint = synchronous(mixed.now_, mixed.now_ + 1, static_cast<std::uint64_t>(i));
+    checkpoint.trainingThread = false;
+    mixed.add(checkpoint);
+    mixed.add(entered(OpKind::kSend, mixed.now_));
+    mixed.backward("ab");
+  }
+  EXPECT_EQ(plain.finish(), mixed.finish());
+}
+
+TEST(StepFinder, ranksThatIssueTheSameNumberTheirStepsAlike) {
+  Feeder fast(2);
+  Feeder slow(0.5);
+  const auto letters = {"ab", "c", "ab", "c", "ab", "d", "ab", "c"};
+  for (int i = 0; i < 400; ++i) {
+    const std::string buckets = *(letters.begin() + i % 7);
+    fast.backward(buckets);
+    slow.backward(buckets);
+    fast.calls("ab");
+    slow.calls("ab");
+    ASSERT_EQ(fast.steps_.size(), slow.steps_.size());
+  }
+  EXPECT_EQ(fast.finish(), slow.finish());
+}
+
+TEST(StepFinder, jobWithoutOperationsHasNoSteps) {
+  Feeder job;
+  EXPECT_EQ(job.finish(), 0U);
+  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kNone);
+}
+
+TEST(StepFinder, everyWayHasANameThatReadsBack) {
+  for (const auto way : {StepsFoundBy::kNone, StepsFoundBy::kGraphTask, StepsFoundBy::kOpPeriod, StepsFoundBy::kTime}) {
+    EXPECT_EQ(stepsFoundByFromString(toString(way)), way);
+  }
+  EXPECT_EQ(stepsFoundByFromString("epoch"), std::nullopt);
+}
+
+}  // namespace
+}  // namespace straggler

@@ -1,0 +1,160 @@
+#include "backend/report/job_report.h"
+
+#include <algorithm>
+#include <map>
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "backend/report/json_records.h"
+#include "tests/fakes/operations.h"
+#include "tests/fakes/ranks.h"
+
+namespace straggler {
+namespace {
+
+JobReport reportOn(const SyntheticJob& job, const std::vector<Frame>& frames) {
+  JobModel model(job.members(), static_cast<int>(job.window));
+  for (const auto& frame : frames) {
+    model.apply(frame);
+  }
+  return jobReport(model);
+}
+
+bool hasNote(const JobReport& report, const std::string& part) {
+  return std::any_of(report.notes.begin(), report.notes.end(),
+                     [&](const auto& note) { return note.find(part) != std::string::npos; });
+}
+
+// A job with a culprit, every rank's arrivals told with its windows.
+std::vector<Frame> wholeJob(SyntheticJob& job) {
+  job.selfMs = [](int rank, std::int64_t step) { return 25 + 0.5 * noise(rank, step) + (rank == 2 ? 8 : 0); };
+  auto frames = job.frames();
+  for (auto& frame : frames) {
+    if (const auto* window = std::get_if<StepWindow>(&frame.messages.front())) {
+      const auto sequence = static_cast<std::uint64_t>(window->firstStep);
+      const double arrivalMs = 34.0 * static_cast<double>(sequence) + job.selfMs(frame.rank, window->firstStep);
+      frame.messages.emplace_back(
+          ArrivalSamples{1, {{{job.group().id(), sequence, OpKind::kAllReduce}, at(arrivalMs), at(arrivalMs + 9)}}});
+    }
+  }
+  return frames;
+}
+
+TEST(JobReport, rowsOfACompleteJob) {
+  SyntheticJob job;
+  const JobReport report = reportOn(job, wholeJob(job));
+  EXPECT_EQ(report.worldSize, 4U);
+  EXPECT_EQ(report.ranksReported, 4U);
+  EXPECT_EQ(report.clocks, 1U);
+  EXPECT_EQ(report.stepsCompared, 295U);
+  EXPECT_EQ(report.collectives, 4 * 300U);
+  EXPECT_EQ(report.verdict.ranks, std::vector<int>{2});
+  EXPECT_TRUE(report.notes.empty());
+  const RankRow& row = *report.row(2);
+  EXPECT_EQ(row.host, "host-a");
+  EXPECT_EQ(row.processId, 1002);
+  EXPECT_EQ(row.steps, 295U);
+  EXPECT_NEAR(*row.selfMs, 33, 0.2);
+  EXPECT_DOUBLE_EQ(*row.waitMs, *row.stepMs - *row.selfMs);
+  EXPECT_NEAR(*row.latenessP50Ms, 8, 1);
+  EXPECT_EQ(row.timesLast, row.operationsCompared);
+  EXPECT_NEAR(*row.timeLostShare, 7.4 / 34, 0.03);
+  EXPECT_NEAR(*report.row(0)->timeLostShare, 0, 0.001);
+  ASSERT_EQ(report.skew.size(), 1U);
+  EXPECT_EQ(report.skew.front().kind, OpKind::kAllReduce);
+  EXPECT_EQ(report.skew.front().operations, 29U) << "one a window, without the set-up";
+  EXPECT_EQ(report.row(9), nullptr);
+}
+
+TEST(JobReport, sameFramesInAnotherOrderGiveTheSameReport) {
+  SyntheticJob job;
+  const auto frames = wholeJob(job);
+  const std::string expected = toJson(reportOn(job, frames));
+  std::mt19937 random(1);
+  for (int round = 0; round < 20; ++round) {
+    // Each rank's own frames keep their order; how the ranks' frames mix is chance.
+    std::map<int, std::vector<Frame>> left;
+    for (const auto& frame : frames) {
+      left[frame.rank].insert(left[frame.rank].begin(), frame);
+    }
+    std::vector<Frame> mixed;
+    while (!left.empty()) {
+      auto rank =
+          std::next(left.begin(), std::uniform_int_distribution<int>(0, static_cast<int>(left.size()) - 1)(random));
+      mixed.push_back(rank->second.back());
+      rank->second.pop_back();
+      if (rank->second.empty()) {
+        left.erase(rank);
+      }
+    }
+    ASSERT_EQ(toJson(reportOn(job, mixed)), expected) << "round " << round;
+  }
+}
+
+TEST(JobReport, rankThatToldNothingHasNoNumbers) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  std::erase_if(frames, [](const auto& frame) { return frame.rank >= 2; });
+  const JobReport report = reportOn(job, frames);
+  const RankRow& row = *report.row(3);
+  EXPECT_FALSE(row.heard);
+  EXPECT_EQ(row.stepMs, std::nullopt);
+  EXPECT_EQ(row.selfMs, std::nullopt);
+  EXPECT_EQ(row.waitMs, std::nullopt);
+  EXPECT_EQ(row.latenessP50Ms, std::nullopt);
+  EXPECT_EQ(row.timeLostShare, std::nullopt);
+  EXPECT_EQ(report.stepMs, std::nullopt);
+  EXPECT_TRUE(hasNote(report, "nothing was heard of rank 2, 3: it is missing, and nobody is compared with it"));
+  EXPECT_EQ(report.verdict.kind, VerdictKind::kAbstain);
+}
+
+TEST(JobReport, rankWithoutAnEndIsNoted) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  frames.pop_back();
+  EXPECT_TRUE(hasNote(reportOn(job, frames), "rank 3 has not told its end"));
+}
+
+TEST(JobReport, whateverWasLostIsNotedWithItsCount) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  frames.push_back({1, {RankCounters{300, 5, 7, 11, true}}});
+  frames.push_back({2, {RankCounters{300, 1, 0, 0, true}}});
+  const JobReport report = reportOn(job, frames);
+  EXPECT_EQ(report.recordsDropped, 6U);
+  EXPECT_EQ(report.row(1)->recordsDropped, 5U);
+  EXPECT_TRUE(hasNote(report, "6 records were dropped"));
+  EXPECT_TRUE(hasNote(report, "7 summaries could not be sent"));
+  EXPECT_TRUE(hasNote(report, "11 operations were captured into device graphs"));
+}
+
+TEST(JobReport, thinningIsNoted) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  frames.push_back({1, {ArrivalSamples{8, {}}, StepWindow{400, 2, StepsFoundBy::kGraphTask, {1}, 1}}});
+  EXPECT_TRUE(hasNote(reportOn(job, frames), "arrivals are of 1 in 8 collectives, step times of 1 in 2 windows"));
+}
+
+TEST(JobReport, widestGroupComesFirst) {
+  const SyntheticJob job;
+  JobModel model(job.members(), 10);
+  model.apply({0,
+               {GroupInfo{"b", "", "gloo", {0, 1}}, GroupInfo{"world", "", "gloo", {0, 1, 2, 3}},
+                GroupInfo{"a", "", "gloo", {0, 1}}}});
+  const JobReport report = jobReport(model);
+  ASSERT_EQ(report.groups.size(), 3U);
+  EXPECT_EQ(report.groups[0].name, "world");
+  EXPECT_EQ(report.groups[1].name, "a");
+  EXPECT_EQ(report.groups[2].name, "b");
+}
+
+TEST(JobReport, rankAloneLosesNoTimeToItself) {
+  const SyntheticJob job{.ranks = 1};
+  const JobReport report = reportOn(job, job.frames());
+  EXPECT_EQ(report.row(0)->timeLostShare, std::nullopt);
+  EXPECT_TRUE(report.row(0)->selfMs);
+}
+
+}  // namespace
+}  // namespace straggler

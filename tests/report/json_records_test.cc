@@ -1,0 +1,137 @@
+// What the lines say. That each of them keeps to records.schema.json is checked by test_record_schema.py, on the lines
+// that the last test here writes down.
+#include "backend/report/json_records.h"
+
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "backend/report/json_reporter.h"
+#include "tests/fakes/operations.h"
+#include "tests/fakes/reports.h"
+#include "tests/fakes/temporary_folder.h"
+
+namespace straggler {
+namespace {
+
+const GroupInfo kGroup{"0", "default_pg", "gloo", {0, 1}};
+
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+ArrivalSamples samples() {
+  return {4, {{{kGroup.id(), 17, OpKind::kAllReduce}, at(5), at(6)}, {{kGroup.id(), 21, OpKind::kBarrier}, at(7), {}}}};
+}
+
+Operation failedReceive() {
+  Operation operation = entered(OpKind::kRecv, 3);
+  operation.method = "recv";
+  operation.dtype = "";
+  operation.asynchronous = true;
+  operation.trainingThread = false;
+  operation.failed = true;
+  operation.issued = operation.completed = operation.waited = operation.released = Stamp::unknown();
+  return operation;
+}
+
+JobReport emptyReport() {
+  JobReport report;
+  report.worldSize = 1;
+  report.ranks = {{}};
+  return report;
+}
+
+// At least one line of every type, with and without what can be missing.
+std::vector<std::string> oneOfEach() {
+  return {
+      toJson(SessionStart{{0, 1}, 10, 1'700'000'000'000'000'000}),
+      toJson(1, RankHello{"node-a", 12345, "boot/time:[1]"}),
+      toJson(0, kGroup),
+      toJson(1, StepWindow{120, 2, StepsFoundBy::kGraphTask, {25'000, 25'100}, 68'000}),
+      toJson(1, StepWindow{}),
+      toJson(1, samples()),
+      toJson(1, RankCounters{900, 1, 2, 3, true}),
+      toJson(1, kGroup, synchronous(1, 2)),
+      toJson(1, kGroup, waited(1, 2, 3)),
+      toJson(1, kGroup, bucket(7, 1, 3)),
+      toJson(1, kGroup, failedReceive()),
+      toJson(smallReport().verdict, smallReport()),
+      toJson(Verdict{}, emptyReport()),
+      toJson(smallReport()),
+      toJson(emptyReport()),
+  };
+}
+
+TEST(JsonRecords, operationSaysWhereItsTimesComeFrom) {
+  EXPECT_EQ(toJson(1, kGroup, waited(1, 2, 3)),
+            R"({"schema":1,"type":"operation","rank":1,"process_group":["0","default_pg"],"collective_seq_id":0,)"
+            R"("is_p2p":false,"kind":"all_reduce","method":"allreduce","input_dtypes":["Float"],"bytes":4096,)"
+            R"("async":true,"graph_task":null,"training_thread":true,"state":"completed","arrival_ns":1000000,)"
+            R"("arrival_from":"host","issued_ns":1000000,"completed_ns":3000000,"completed_from":"future",)"
+            R"("waited_ns":2000000,"released_ns":3000000,"released_from":"wait"})");
+}
+
+TEST(JsonRecords, whatIsNotKnownIsNullAndNeverZero) {
+  const std::string line = toJson(1, kGroup, failedReceive());
+  EXPECT_TRUE(contains(line, R"("collective_seq_id":null,"is_p2p":true)"));
+  EXPECT_TRUE(contains(line, R"("input_dtypes":[])"));
+  EXPECT_TRUE(contains(line, R"("state":"failed")"));
+  EXPECT_TRUE(contains(line, R"("issued_ns":null,"completed_ns":null,"completed_from":null,"waited_ns":null,)"
+                             R"("released_ns":null,"released_from":null})"));
+}
+
+TEST(JsonRecords, operationWithoutACompletionIsUnknown) {
+  Operation operation = waited(1, 2, 3);
+  operation.completed = Stamp::unknown();
+  EXPECT_TRUE(contains(toJson(1, kGroup, operation), R"("state":"unknown")"));
+}
+
+TEST(JsonRecords, verdictHasTheFieldsThatOthersRelyOn) {
+  EXPECT_EQ(toJson(smallReport().verdict, smallReport()),
+            R"({"schema":1,"type":"verdict","kind":"straggler","ranks":[1],"hosts":["node-bb"],"group":"0",)"
+            R"("cause":"not_attributed","excess_ms":8.07,"share":0.2374,"since_step":35,"confidence":0.999,)"
+            R"("reason":"self time 8.07 ms a step above the median of its peers"})");
+}
+
+TEST(JsonRecords, abstainingVerdictHasNoNumbers) {
+  EXPECT_TRUE(
+      contains(toJson(Verdict{}, emptyReport()),
+               R"("kind":"abstain","ranks":[],"hosts":[],"group":null,"cause":"not_attributed","excess_ms":null,)"
+               R"("share":null,"since_step":null,"confidence":null)"));
+}
+
+TEST(JsonRecords, rankThatToldNothingHasNullsInTheReport) {
+  EXPECT_TRUE(
+      contains(toJson(emptyReport()), R"("ranks":[{"rank":0,"host":null,"pid":null,"steps":0,"step_ms":null,)"));
+}
+
+TEST(JsonRecords, everyLineIsOneLine) {
+  for (const auto& line : oneOfEach()) {
+    EXPECT_FALSE(contains(line, "\n"));
+    EXPECT_TRUE(line.starts_with(R"({"schema":1,"type":")")) << line;
+  }
+}
+
+TEST(JsonReporter, writesTheSessionTheFramesTheVerdictAndTheReport) {
+  const TemporaryFolder folder;
+  JsonReporter reporter(std::make_unique<RecordFile>(folder.path().string(), "job.jsonl", [](const auto&) {}));
+  reporter.started({{0, 1}, 10, 1});
+  reporter.received({1, {RankHello{"h", 1, "c"}, RankCounters{}}});
+  EXPECT_EQ(linesOf(folder / "job.jsonl").size(), 3U) << "written while the job runs, not at its end";
+  reporter.ended(smallReport());
+  const auto lines = linesOf(folder / "job.jsonl");
+  ASSERT_EQ(lines.size(), 5U);
+  EXPECT_EQ(lines[3], toJson(smallReport().verdict, smallReport()));
+  EXPECT_EQ(lines[4], toJson(smallReport()));
+  EXPECT_EQ(reporter.recordsLost(), 0U);
+}
+
+TEST(JsonRecords, oneOfEachIsWrittenDownForTheSchemaTest) {
+  std::ofstream file(STRAGGLER_RECORD_LINES, std::ios::trunc);
+  for (const auto& line : oneOfEach()) {
+    file << line << "\n";
+  }
+  EXPECT_TRUE(file.good()) << STRAGGLER_RECORD_LINES;
+}
+
+}  // namespace
+}  // namespace straggler

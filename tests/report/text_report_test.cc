@@ -1,0 +1,93 @@
+#include "backend/report/text_report.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/reports.h"
+
+namespace straggler {
+namespace {
+
+bool beginsWith(const std::string& text, const std::string& begin) { return text.rfind(begin, 0) == 0; }
+bool contains(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
+
+// The whole text, so that every change of it shows.
+TEST(TextReport, wholeTextOfASmallReport) {
+  EXPECT_EQ(textReport(smallReport()),
+            R"(STRAGGLER rank 1 (node-bb) cause=not_attributed +8.1 ms/step (24 % of the step) since step 35
+  why: self time 8.07 ms a step above the median of its peers
+  next: look at what rank 1 does between its collectives: its input, its Python threads, its processor
+straggler: 2 of 2 ranks, 295 steps compared (steps found by the backward), 1200 collectives seen, 4 records dropped
+rank     host  ms/step   self  wait  late p50  late p95  late max  times last  time lost
+0      node-a    34.00  25.00  9.00      0.00      0.25      1.50       3/900      0.0 %
+1     node-bb    34.00  33.07  0.93      8.01      8.50     12.12     897/900     23.6 %
+arrival skew (ms)  operations    p50    p95     max  bound
+all_reduce                890  8.000  8.600  12.125  0.001
+broadcast                  10  0.500  0.750   1.000  0.001
+note: 4 records were dropped or could not be written
+)");
+}
+
+TEST(TextReport, armedLineSaysWhoIsSeenAndWhatIsNotMeasured) {
+  EXPECT_EQ(armedLine(smallReport()),
+            "straggler: armed: 2 of 2 ranks seen on 2 hosts, 1 group; measured: arrival, lateness, self and wait time "
+            "(host clock); not measured: point to point lateness, captured graphs\n");
+  JobReport partly = smallReport();
+  partly.worldSize = 4;
+  partly.clocks = 2;
+  EXPECT_TRUE(beginsWith(armedLine(partly), "straggler: armed: 2 of 4 ranks seen on 2 hosts"));
+  EXPECT_TRUE(contains(armedLine(partly), "2 clocks related by the traffic"));
+}
+
+TEST(TextReport, verdictLinesBeginWithTheVerdict) {
+  JobReport report = smallReport();
+  EXPECT_TRUE(
+      beginsWith(verdictLines(report),
+                 "STRAGGLER rank 1 (node-bb) cause=not_attributed +8.1 ms/step (24 % of the step) since step 35\n"));
+  EXPECT_TRUE(contains(verdictLines(report), "\n  why: self time 8.07 ms a step"));
+  EXPECT_TRUE(contains(verdictLines(report), "\n  next: look at what rank 1 does"));
+  report.verdict = {};
+  report.verdict.reason = "80 steps were compared";
+  EXPECT_EQ(verdictLines(report), "NO VERDICT: 80 steps were compared\n");
+  report.verdict.kind = VerdictKind::kNone;
+  EXPECT_EQ(verdictLines(report), "NO STRAGGLER: 80 steps were compared\n");
+}
+
+TEST(TextReport, verdictNamesEveryCulpritWithItsHost) {
+  JobReport report = smallReport();
+  report.verdict.ranks = {1, 0, 7};
+  EXPECT_TRUE(beginsWith(verdictLines(report), "STRAGGLER rank 1 (node-bb), 0 (node-a), 7 (?) cause="));
+}
+
+TEST(TextReport, whatWasNotMeasuredIsADashAndARankThatIsMissingSaysSo) {
+  JobReport report = smallReport();
+  report.ranks[1] = {};
+  report.ranks[1].rank = 1;
+  const std::string text = textReport(report);
+  EXPECT_TRUE(
+      contains(text, "\n1     (missing)        -      -     -         -         -         -           -          -\n"))
+      << text;
+}
+
+TEST(TextReport, withoutComparedOperationsItSaysSo) {
+  JobReport report = smallReport();
+  report.skew.clear();
+  EXPECT_TRUE(contains(textReport(report), "arrival skew: no operation was compared on all ranks of its group\n"));
+}
+
+TEST(TextReport, saysHowStepsWereFound) {
+  JobReport report = smallReport();
+  report.foundBy = StepsFoundBy::kOpPeriod;
+  EXPECT_TRUE(contains(textReport(report), "steps found by the period of the operations"));
+  report.foundBy = StepsFoundBy::kTime;
+  EXPECT_TRUE(contains(textReport(report), "windows of a second instead"));
+  report.foundBy = StepsFoundBy::kNone;
+  EXPECT_TRUE(contains(textReport(report), "no steps found"));
+}
+
+TEST(TextReport, reportOfNothingIsStillAReport) {
+  EXPECT_TRUE(beginsWith(textReport(JobReport{}), "NO VERDICT: "));
+  EXPECT_TRUE(beginsWith(armedLine(JobReport{}), "straggler: armed: 0 of 0 ranks seen on 0 hosts, 0 groups"));
+}
+
+}  // namespace
+}  // namespace straggler

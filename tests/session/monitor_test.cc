@@ -1,0 +1,188 @@
+// What a rank tells. When the transport fails it: monitor_transport_test.cc. How much it tells: monitor_rate_test.cc.
+#include "backend/session/monitor.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <future>
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/simulated_rank.h"
+#include "tests/fakes/temporary_folder.h"
+
+namespace straggler {
+namespace {
+
+const GroupInfo kWorld{"world", "default_pg", "gloo", {0, 1}};
+
+TEST(Monitor, helloIsTheFirstMessage) {
+  SimulatedRank rank({.rank = 1});
+  rank.step();
+  ASSERT_FALSE(rank.exchange->sent.empty());
+  EXPECT_EQ(rank.exchange->sent.front().rank, 1);
+  EXPECT_EQ(rank.exchange->sent.front().messages.front(), Message(RankHello{"host-a", 1001, "clock-a"}));
+  rank.steps(100);
+  EXPECT_EQ(rank.exchange->messages<RankHello>().size(), 1U);
+}
+
+TEST(Monitor, groupIsToldByItsFirstRankOnly) {
+  SimulatedRank first({.rank = 0});
+  SimulatedRank second({.rank = 1});
+  first.steps(20);
+  second.steps(20);
+  EXPECT_EQ(first.exchange->messages<GroupInfo>(), std::vector<GroupInfo>{kWorld});
+  EXPECT_TRUE(second.exchange->messages<GroupInfo>().empty());
+}
+
+TEST(Monitor, groupThatIsMadeLaterIsToldToo) {
+  SimulatedRank rank;
+  rank.steps(20);
+  rank.monitor->addGroup({"sub", "", "gloo", {0}});
+  rank.steps(20);
+  EXPECT_EQ(rank.exchange->messages<GroupInfo>().back().name, "sub");
+}
+
+TEST(Monitor, windowsAreAlignedAndTellEveryStepOnce) {
+  SimulatedRank rank;
+  rank.steps(95);
+  EXPECT_TRUE(rank.finish());
+  std::int64_t next = 0;
+  for (const auto& window : rank.exchange->messages<StepWindow>()) {
+    EXPECT_EQ(window.firstStep, next);
+    EXPECT_EQ(window.firstStep % 10, 0);
+    EXPECT_EQ(window.foundBy, StepsFoundBy::kGraphTask);
+    next += static_cast<std::int64_t>(window.selfUs.size());
+  }
+  EXPECT_EQ(next, 95) << "the last window is told though it is not full";
+}
+
+TEST(Monitor, windowTellsSelfTimeAndLength) {
+  SimulatedRank rank;
+  rank.steps(30, 30, 4);
+  rank.finish();
+  const StepWindow window = rank.exchange->messages<StepWindow>().at(1);
+  // The last of four buckets arrives at 24 ms of 30: then the rank is blocked.
+  EXPECT_EQ(window.selfUs, std::vector<std::uint32_t>(10, 24'000));
+  EXPECT_EQ(window.durationUs, 300'000U);
+}
+
+TEST(Monitor, samplesTellArrivalAndCompletion) {
+  SimulatedRank rank;
+  rank.steps(1, 30, 2);
+  rank.finish();
+  const auto samples = rank.exchange->messages<ArrivalSamples>();
+  ASSERT_EQ(samples.size(), 1U);
+  ASSERT_EQ(samples[0].operations.size(), 2U);
+  EXPECT_EQ(samples[0].operations[1].key, (OpKey{kWorld.id(), 1, OpKind::kAllReduce}));
+  EXPECT_EQ(samples[0].operations[1].arrival, at(1e6 + 20));
+  EXPECT_EQ(samples[0].operations[1].completed, at(1e6 + 30));
+}
+
+TEST(Monitor, failedAndPointToPointOperationsAreNotSampled) {
+  SimulatedRank rank;
+  rank.recorder->failed(rank.recorder->enter(entered(OpKind::kAllReduce, 1, kWorld.id())));
+  rank.recorder->abandoned(rank.recorder->enter(entered(OpKind::kSend, 1, kWorld.id())));
+  rank.finish();
+  EXPECT_TRUE(rank.exchange->messages<ArrivalSamples>().empty());
+}
+
+TEST(Monitor, countersAreToldEveryTwoSeconds) {
+  SimulatedRank rank;
+  rank.steps(334, 30, 1);
+  const auto counters = rank.exchange->messages<RankCounters>();
+  EXPECT_GE(counters.size(), 5U);
+  EXPECT_LE(counters.size(), 6U);
+  EXPECT_FALSE(counters.back().final);
+}
+
+TEST(Monitor, finishSendsEverythingThatIsStillOpen) {
+  SimulatedRank rank;
+  rank.steps(3);
+  rank.recorder->enter(entered(OpKind::kAllReduce, 1e6, kWorld.id()));
+  EXPECT_TRUE(rank.finish());
+  EXPECT_EQ(rank.exchange->messages<StepWindow>().back().selfUs.size(), 3U);
+  const auto counters = rank.exchange->messages<RankCounters>();
+  EXPECT_EQ(counters.back(), (RankCounters{13, 0, 0, 0, true}));
+  EXPECT_TRUE(rank.finish()) << "a second time";
+  EXPECT_EQ(rank.exchange->messages<RankCounters>().size(), counters.size()) << "sends nothing twice";
+}
+
+TEST(Monitor, droppedAndCapturedOperationsAreCounted) {
+  SimulatedRank rank;
+  for (std::size_t i = 0; i < Recorder::kDefaultCapacity + 3; ++i) {
+    rank.recorder->enter(entered(OpKind::kAllReduce, 1, kWorld.id()));
+  }
+  rank.recorder->sawCapture();
+  rank.finish();
+  const RankCounters last = rank.exchange->messages<RankCounters>().back();
+  EXPECT_EQ(last.recordsDropped, 3U);
+  EXPECT_EQ(last.captured, 1U);
+}
+
+TEST(Monitor, rankThatOnlySendsAndReceivesHasNoSteps) {
+  SimulatedRank rank;
+  for (int i = 0; i < 100; ++i) {
+    rank.recorder->abandoned(rank.recorder->enter(entered(OpKind::kSend, 1, kWorld.id())));
+    rank.idle(25);
+  }
+  rank.finish();
+  EXPECT_TRUE(rank.exchange->messages<StepWindow>().empty());
+}
+
+TEST(Monitor, everyOperationIsWrittenToTheRecords) {
+  const TemporaryFolder folder;
+  auto file = std::make_unique<RecordFile>(folder.path().string(), "rank-00000.jsonl", [](const auto&) {});
+  SimulatedRank rank({.operations = std::move(file)});
+  rank.steps(25, 30, 4);
+  rank.finish();
+  const auto lines = linesOf(folder / "rank-00000.jsonl");
+  ASSERT_EQ(lines.size(), 100U);
+  EXPECT_NE(lines.back().find(R"("process_group":["world","default_pg"],"collective_seq_id":99)"), std::string::npos);
+}
+
+TEST(Monitor, recordsThatCouldNotBeWrittenCountAsDropped) {
+  SimulatedRank rank({.operations = std::make_unique<RecordFile>("/dev", "full", [](const auto&) {})});
+  rank.steps(25, 30, 4);
+  rank.finish();
+  EXPECT_EQ(rank.exchange->messages<RankCounters>().back().recordsDropped, 100U);
+}
+
+TEST(Monitor, diskThatBlocksDoesNotHoldUpANewGroup) {
+  // A pipe that nobody reads stands for a disk that does not answer.
+  const TemporaryFolder folder;
+  ASSERT_EQ(mkfifo((folder / "pipe").c_str(), 0600), 0);
+  const int reader = open((folder / "pipe").c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+  SimulatedRank rank({.operations = std::make_unique<RecordFile>(folder.path().string(), "pipe", [](const auto&) {})});
+  for (int i = 0; i < 1000; ++i) {
+    rank.recorder->failed(rank.recorder->enter(entered(OpKind::kAllReduce, 1, kWorld.id())));
+  }
+  auto turn = std::async(std::launch::async, [&rank] { rank.monitor->round(rank.clock.now()); });
+  std::array<char, 1> first{};
+  while (read(reader, first.data(), 1) != 1) {  // until the monitor has begun to write
+    std::this_thread::yield();
+  }
+  auto added = std::async(std::launch::async, [&rank] { rank.monitor->addGroup({"sub", "", "gloo", {0}}); });
+  EXPECT_EQ(added.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+  EXPECT_EQ(turn.wait_for(std::chrono::seconds(0)), std::future_status::timeout)
+      << "the pipe holds less than was written";
+  std::array<char, 65536> piece{};
+  while (turn.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    while (read(reader, piece.data(), piece.size()) > 0) {
+    }
+  }
+  close(reader);
+}
+
+TEST(Monitor, withoutATransportItRecordsOnly) {
+  SimulatedRank rank({.connected = false});
+  rank.steps(50);
+  EXPECT_TRUE(rank.finish());
+  EXPECT_EQ(rank.exchange->sendCalls + rank.exchange->leavingCalls, 0U);
+  EXPECT_TRUE(rank.complaints.empty());
+}
+
+}  // namespace
+}  // namespace straggler

@@ -1,0 +1,116 @@
+// What a rank does when the transport is busy, gone, or must not be touched any more.
+#include <gtest/gtest.h>
+
+#include "backend/session/monitor.h"
+#include "tests/fakes/simulated_rank.h"
+
+namespace straggler {
+namespace {
+
+TEST(MonitorTransport, whatCannotBeSentYetIsKeptInItsOrder) {
+  SimulatedRank rank;
+  rank.exchange->answer = Exchange::Sent::kLater;
+  rank.steps(100);
+  EXPECT_TRUE(rank.exchange->sent.empty());
+  rank.exchange->answer = Exchange::Sent::kYes;
+  rank.steps(10);
+  EXPECT_EQ(rank.exchange->messages<RankHello>().size(), 1U);
+  EXPECT_EQ(rank.exchange->messages<GroupInfo>().size(), 1U);
+  const auto windows = rank.exchange->messages<StepWindow>();
+  ASSERT_GE(windows.size(), 10U);
+  for (std::size_t i = 0; i < windows.size(); ++i) {
+    EXPECT_EQ(windows[i].firstStep, static_cast<std::int64_t>(10 * i));
+  }
+  EXPECT_EQ(rank.exchange->messages<RankCounters>().back().messagesLost, 0U);
+}
+
+TEST(MonitorTransport, whatWaitsIsBoundedAndWhatIsLostIsCounted) {
+  SimulatedRank rank;
+  rank.exchange->answer = Exchange::Sent::kLater;
+  rank.steps(10'000);  // five minutes
+  rank.exchange->answer = Exchange::Sent::kYes;
+  rank.finish();
+  std::size_t messages = 0;
+  for (const auto& frame : rank.exchange->sent) {
+    messages += frame.messages.size();
+  }
+  EXPECT_LE(messages, Monitor::kMaxWaiting);
+  EXPECT_GT(rank.exchange->messages<RankCounters>().back().messagesLost, 0U);
+}
+
+TEST(MonitorTransport, rootThatWasNotThereForLongStillLearnsWhoTheRankIs) {
+  SimulatedRank rank;
+  rank.exchange->answer = Exchange::Sent::kLater;
+  rank.steps(10'000);
+  rank.exchange->answer = Exchange::Sent::kYes;
+  rank.finish();
+  EXPECT_EQ(rank.exchange->messages<RankHello>().size(), 1U) << "without it nothing of the rank can be compared";
+  EXPECT_EQ(rank.exchange->messages<GroupInfo>().size(), 1U);
+}
+
+TEST(MonitorTransport, storeThatIsGoneIsToldOnceAndNotTouchedAgain) {
+  SimulatedRank rank;
+  rank.steps(20);
+  rank.exchange->answer = Exchange::Sent::kGone;
+  rank.steps(20);
+  const std::size_t calls = rank.exchange->sendCalls + rank.exchange->leavingCalls;
+  rank.steps(500);
+  EXPECT_TRUE(rank.finish());
+  EXPECT_EQ(rank.exchange->sendCalls + rank.exchange->leavingCalls, calls);
+  ASSERT_EQ(rank.complaints.size(), 1U);
+  EXPECT_EQ(
+      rank.complaints.front(),
+      "the store cannot be reached any more (the peer closed the connection); this rank goes on recording, but the "
+      "reporting rank hears no more of it");
+}
+
+TEST(MonitorTransport, rootThatLeavesGetsTheLastCountersAndIsNotTouchedAgain) {
+  SimulatedRank rank;
+  rank.steps(20);
+  rank.exchange->leaving = true;
+  rank.steps(20);
+  const std::size_t calls = rank.exchange->sendCalls + rank.exchange->leavingCalls;
+  EXPECT_TRUE(rank.exchange->messages<RankCounters>().back().final);
+  rank.steps(500);
+  EXPECT_TRUE(rank.finish());
+  EXPECT_EQ(rank.exchange->sendCalls + rank.exchange->leavingCalls, calls);
+  EXPECT_TRUE(rank.complaints.empty()) << "an orderly end is no news";
+}
+
+TEST(MonitorTransport, rootThatLeavesWhileItIsBusyIsNotWaitedFor) {
+  SimulatedRank rank;
+  rank.exchange->answer = Exchange::Sent::kLater;
+  rank.exchange->leaving = true;
+  rank.steps(20);
+  const std::size_t calls = rank.exchange->sendCalls + rank.exchange->leavingCalls;
+  EXPECT_TRUE(rank.finish());
+  EXPECT_EQ(rank.exchange->sendCalls + rank.exchange->leavingCalls, calls);
+}
+
+TEST(MonitorTransport, finishIsCalledAgainUntilEverythingIsSent) {
+  SimulatedRank rank;
+  rank.steps(5);
+  rank.exchange->answer = Exchange::Sent::kLater;
+  EXPECT_FALSE(rank.finish());
+  EXPECT_FALSE(rank.finish());
+  rank.exchange->answer = Exchange::Sent::kYes;
+  EXPECT_TRUE(rank.finish());
+  const auto counters = rank.exchange->messages<RankCounters>();
+  EXPECT_TRUE(counters.back().final);
+  EXPECT_EQ(std::count_if(counters.begin(), counters.end(), [](const auto& c) { return c.final; }), 1);
+}
+
+TEST(MonitorTransport, manyMessagesGoInSeveralFrames) {
+  SimulatedRank rank;
+  rank.exchange->answer = Exchange::Sent::kLater;
+  rank.steps(1000);
+  rank.exchange->answer = Exchange::Sent::kYes;
+  rank.finish();
+  EXPECT_GT(rank.exchange->sent.size(), 2U);
+  for (const auto& frame : rank.exchange->sent) {
+    EXPECT_LE(frame.messages.size(), 16U);
+  }
+}
+
+}  // namespace
+}  // namespace straggler

@@ -1,0 +1,178 @@
+// Sessions with their real threads: nothing here sleeps for a fixed time; conditions are waited for, and bounded. Forked
+// children: session_fork_test.cc.
+#include "backend/session/session.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/sessions.h"
+
+namespace straggler {
+namespace {
+
+class SessionTest : public testing::Test {
+ protected:
+  ~SessionTest() override { endSession(); }
+  std::shared_ptr<Session> join(const std::string& group = "0") {
+    return joinSession({group, "", "gloo", {0}}, [this] { return output_.options(); });
+  }
+  SessionOutput output_;
+};
+
+TEST_F(SessionTest, isMadeByTheFirstJoinAndEndedByTheLastLeave) {
+  const auto first = join("0");
+  const auto second = join("1");
+  EXPECT_EQ(first, second);
+  leaveSession(first);
+  EXPECT_EQ(join("2"), first) << "a member is left, so it runs";
+  leaveSession(first);
+  leaveSession(first);
+  EXPECT_EQ(output_.count("straggler: armed"), 1U);
+  EXPECT_EQ(output_.count("NO VERDICT"), 1U) << output_.text();
+}
+
+TEST_F(SessionTest, newOneIsMadeAfterTheLastEnded) {
+  const auto first = join();
+  leaveSession(first);
+  const auto second = join();
+  EXPECT_NE(first, second);
+  leaveSession(second);
+  EXPECT_EQ(output_.count("straggler: armed"), 2U);
+}
+
+TEST_F(SessionTest, fiveSessionsLeaveNoThreadAndNoDescriptor) {
+  leaveSession(join());
+  const auto before = processResources();
+  for (int i = 0; i < 5; ++i) {
+    leaveSession(join());
+  }
+  EXPECT_EQ(processResources(), before);
+}
+
+TEST_F(SessionTest, leaverOfAnEndedSessionDoesNotTouchTheNext) {
+  const auto first = join();
+  endSession();
+  const auto second = join();
+  leaveSession(first);
+  leaveSession(nullptr);
+  EXPECT_EQ(join(), second);
+}
+
+TEST_F(SessionTest, endSessionEndsItWhoeverIsStillInIt) {
+  join();
+  join();
+  endSession();
+  endSession();
+  EXPECT_EQ(output_.count("straggler: armed"), 1U);
+  EXPECT_NE(join(), nullptr);
+}
+
+TEST_F(SessionTest, endIsIdempotentAndTheReportStays) {
+  const auto session = join();
+  EXPECT_TRUE(lastReport());
+  session->end();
+  session->end();
+  EXPECT_EQ(session->report()->worldSize, 1U);
+  leaveSession(session);
+  EXPECT_EQ(lastReport()->worldSize, 1U);
+}
+
+TEST_F(SessionTest, operationsReachTheReportAndTheRecords) {
+  const TemporaryFolder folder;
+  output_.settings.directory = folder.path().string();
+  const auto session = join();
+  for (int i = 0; i < 20; ++i) {
+    const Ticket ticket = output_.recorder->enter(entered(OpKind::kAllReduce, i, groupId("0")));
+    output_.recorder->issued(ticket, at(i));
+    output_.recorder->completed(ticket, hostStamp(i + 1), false);
+  }
+  leaveSession(session);
+  EXPECT_EQ(lastReport()->collectives, 20U);
+  EXPECT_EQ(lastReport()->ranksReported, 1U);
+  EXPECT_EQ(linesOf(folder / "rank-00000.jsonl").size(), 20U);
+  const auto job = linesOf(folder / "job.jsonl");
+  ASSERT_GE(job.size(), 6U);
+  EXPECT_TRUE(job.front().starts_with(R"({"schema":1,"type":"session","ranks":[0],"window":10,)"));
+  EXPECT_TRUE(job.back().starts_with(R"({"schema":1,"type":"report",)"));
+}
+
+TEST_F(SessionTest, folderThatCannotBeWrittenStopsTheFirstJoinAndNoSessionIsLeft) {
+  output_.settings.directory = "/proc/no-such-folder";
+  EXPECT_THROW(join(), SettingsError);
+  EXPECT_THROW(join(), SettingsError);
+  output_.settings.directory.clear();
+  EXPECT_NE(join(), nullptr);
+}
+
+TEST_F(SessionTest, recordsThatAreLostAreToldOnce) {
+  const TemporaryFolder folder;
+  output_.settings.directory = (folder / "records").string();
+  const auto session = join();
+  std::filesystem::remove_all(folder / "records");
+  output_.recorder->failed(output_.recorder->enter(entered(OpKind::kAllReduce, 1, groupId("0"))));
+  leaveSession(session);
+  EXPECT_EQ(output_.count("records are lost: " + (folder / "records/rank-00000.jsonl").string()), 1U) << output_.text();
+  EXPECT_EQ(output_.count("training goes on"), 2U) << "once for each of the rank's two files";
+}
+
+TEST_F(SessionTest, reasonForHavingNoTransportIsTold) {
+  output_.note = "the store gives no second connection; other ranks are not seen";
+  join();
+  EXPECT_EQ(output_.count("straggler: rank 0: the store gives no second connection"), 1U);
+}
+
+TEST_F(SessionTest, pollerIsAskedAgainAndAgain) {
+  struct CountingPoller final : Poller {
+    bool poll() noexcept override { return ++polls < 1000; }
+    std::atomic<int> polls{0};
+  };
+  const auto poller = std::make_shared<CountingPoller>();
+  output_.poller = poller;
+  const auto session = join();
+  EXPECT_EQ(session->poller(), poller);
+  EXPECT_TRUE(eventually([&] { return poller->polls > 20; }));
+}
+
+TEST_F(SessionTest, ranksMeetAtTheRoot) {
+  // The transport between two ranks of one process: what one sends the other's collector receives.
+  output_.exchange = std::make_shared<LocalExchange>();
+  output_.ranks = {0, 1};
+  Session root(output_.options());
+  SessionOutput otherOutput;
+  otherOutput.rank = 1;
+  otherOutput.ranks = output_.ranks;
+  otherOutput.exchange = output_.exchange;
+  Session other(otherOutput.options());
+  const GroupInfo group{"0", "", "gloo", {0, 1}};
+  root.addGroup(group);
+  other.addGroup(group);
+  EXPECT_TRUE(eventually([&] { return root.report()->ranksReported == 2; }));
+  EXPECT_FALSE(other.report()) << "only the root has one";
+  other.end();
+  root.end();
+  EXPECT_TRUE(root.report()->notes.empty());
+  EXPECT_EQ(otherOutput.text(), "") << "only the root speaks";
+}
+
+TEST_F(SessionTest, rankThatNeverComesDoesNotHoldUpTheEndForLong) {
+  output_.exchange = std::make_shared<LocalExchange>();
+  output_.ranks = {0, 1};
+  const auto session = join();
+  const auto begin = std::chrono::steady_clock::now();
+  leaveSession(session);
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(5));
+  EXPECT_EQ(output_.count("nothing was heard of rank 1"), 1U);
+}
+
+TEST_F(SessionTest, transportThatNeverAnswersDoesNotHoldUpTheEndForLong) {
+  output_.exchange = std::make_shared<BlockedExchange>();
+  output_.rank = 1;
+  output_.ranks = {0, 1};
+  auto session = std::make_unique<Session>(output_.options());
+  const auto begin = std::chrono::steady_clock::now();
+  session.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+  std::static_pointer_cast<BlockedExchange>(output_.exchange)->unblock();
+}
+
+}  // namespace
+}  // namespace straggler
