@@ -11,7 +11,6 @@ namespace straggler {
 namespace {
 
 constexpr std::string_view kPrefix = "STRAGGLER_";
-constexpr int kMaxWindow = 1000;
 
 struct Declaration {
   std::string_view name;

@@ -19,6 +19,8 @@ class SettingsError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
+inline constexpr int kMaxWindow = 1000;  // steps
+
 // What the observing side reads. STRAGGLER_INTERCEPT and STRAGGLER_INJECT are in the table too, but are read by the
 // Python package, before a group exists; the observing side is not told of an injection.
 struct Settings {

@@ -17,6 +17,9 @@ bool Observer::onTrainingThread() noexcept {
 }
 
 Ticket Observer::enter(GroupId group, const Call& call) noexcept {
+  if (!origin_.here()) {
+    return kNoTicket;
+  }
   if (DeviceTimer::isCapturing(call.device)) {
     recorder_->sawCapture();
     return kNoTicket;
@@ -58,10 +61,10 @@ void Observer::watchBackward(int graphTask, c10::Device device) noexcept {
 
 c10::intrusive_ptr<c10d::Work> Observer::issued(Ticket ticket, const Call& call,
                                                 c10::intrusive_ptr<c10d::Work> work) noexcept {
-  recorder_->issued(ticket, clock_.now());
   if (ticket == kNoTicket) {
     return work;
   }
+  recorder_->issued(ticket, clock_.now());
   if (!work) {
     // There is nothing to wait for: the call itself was all, or the caller's stream now waits for it. When the caller of
     // an asynchronous operation goes on is not known.
@@ -179,7 +182,16 @@ bool Observer::letGo(Ticket ticket) noexcept {
 
 // ---- Release ----
 
+void Observer::failed(Ticket ticket) noexcept {
+  if (ticket != kNoTicket) {
+    recorder_->failed(ticket);
+  }
+}
+
 void Observer::waiting(Ticket ticket, c10::Device device) noexcept {
+  if (!origin_.here()) {
+    return;
+  }
   if (device.is_cpu()) {
     recorder_->waiting(ticket, clock_.now());
     return;
@@ -192,6 +204,9 @@ void Observer::waiting(Ticket ticket, c10::Device device) noexcept {
 }
 
 void Observer::released(Ticket ticket, c10::Device device) noexcept {
+  if (!origin_.here()) {
+    return;
+  }
   if (device.is_cpu()) {
     const Stamp end{clock_.now(), StampSource::kWait};
     if (letGo(ticket)) {
@@ -207,6 +222,9 @@ void Observer::released(Ticket ticket, c10::Device device) noexcept {
 }
 
 void Observer::abandoned(Ticket ticket) noexcept {
+  if (!origin_.here()) {
+    return;
+  }
   if (letGo(ticket)) {
     recorder_->completed(ticket, Stamp::unknown(), false);
   }

@@ -4,7 +4,8 @@
 // Contract: every function is noexcept and takes no lock but the recorder's short one. What cannot be recorded is
 // counted by the recorder; the training job never notices.
 //
-// Thread safety: every function may be called from any thread. poll() belongs to the session's monitor.
+// Thread safety: every function may be called from any thread. poll() belongs to the session's monitor. In a forked child,
+// where locks may be held by threads that do not exist, what it inherited does nothing.
 #pragma once
 
 #include <array>
@@ -16,6 +17,7 @@
 #include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "backend/base/mutex.h"
+#include "backend/base/process_bound.h"
 #include "backend/c10d/device_timer.h"
 #include "backend/c10d/forwarding_backend.h"
 #include "backend/c10d/release_probe.h"
@@ -31,7 +33,7 @@ class Observer final : public Poller, public std::enable_shared_from_this<Observ
   // Before the call. Gives kNoTicket for what is captured into a device graph.
   Ticket enter(GroupId group, const Call& call) noexcept;
   // The inner call threw.
-  void failed(Ticket ticket) noexcept { recorder_->failed(ticket); }
+  void failed(Ticket ticket) noexcept;
   // The inner call returned `work`, which may be null. Completion and release are seen from here on, as far as they can
   // be; returns what the caller of the collective gets.
   c10::intrusive_ptr<c10d::Work> issued(Ticket ticket, const Call& call, c10::intrusive_ptr<c10d::Work> work) noexcept;
@@ -60,6 +62,7 @@ class Observer final : public Poller, public std::enable_shared_from_this<Observ
   // No longer polls a Work of the CPU. Returns whether it was polled and not seen done.
   bool letGo(Ticket ticket) noexcept;
 
+  ProcessBound origin_;
   SteadyClock clock_;
   std::shared_ptr<Recorder> recorder_;
   DeviceTimer deviceTimer_;

@@ -67,7 +67,7 @@ bool Collector::finish(Instant now) {
         exchange->announceLeaving();
       }
     }
-    if (now - *finishing_ < 2 * kFinalPatience) {
+    if (now - *finishing_ < kFinalPatience + kLeavingPatience) {
       return false;
     }
   }

@@ -23,8 +23,10 @@ class Collector {
  public:
   // After so long, the armed line is written with the ranks heard so far.
   static constexpr Duration kArmedPatience = std::chrono::seconds(10);
-  // At the end: how long ranks are waited for before the root says that it leaves, and then once more.
+  // At the end: how long ranks are waited for before the root says that it leaves, and then for what they still send. They
+  // look four times a second.
   static constexpr Duration kFinalPatience = std::chrono::seconds(1);
+  static constexpr Duration kLeavingPatience = std::chrono::milliseconds(500);
 
   // `exchanges`: where frames come from.
   Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges, std::unique_ptr<Reporter> reporter);

@@ -35,24 +35,14 @@ struct Process {
 };
 
 std::atomic<Process*> processInstance{nullptr};
-std::atomic<std::uint64_t> forkCount{0};
 
-// A child starts anew: the parent's mutexes may be held by threads that do not exist in it.
-void startAnewInChildren() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] {
-    ++forkCount;
-    processInstance = new Process;
-  });
-  (void)registered;
-}
-
+// A forked child starts anew: the parent's mutex may be held by a thread that does not exist in it.
 Process& process() {
-  static const bool made = [] {
+  static const int registered = [] {
     processInstance = new Process;
-    startAnewInChildren();
-    return true;
+    return pthread_atfork(nullptr, nullptr, [] { processInstance = new Process; });
   }();
-  (void)made;
+  (void)registered;
   return *processInstance;
 }
 
@@ -113,8 +103,6 @@ struct Session::State {
 };
 
 Session::Session(Options options) : state_(std::make_shared<State>()) {
-  startAnewInChildren();
-  forks_ = forkCount;
   const int descriptor = options.descriptor;
   const auto complain = [descriptor, rank = options.rank](const std::string& reason) {
     writeText(descriptor, "straggler: rank " + std::to_string(rank) + ": " + reason + "; training goes on\n");
@@ -145,9 +133,19 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
   state_->monitor = std::make_unique<Monitor>(std::move(monitor), options.recorder);
   state_->poller = options.poller;
   if (state_->collector) {
-    collector_ = std::make_unique<std::thread>([state = state_] { collectorLoop(*state); });
+    collector_ = start(&collectorLoop);
   }
-  monitor_ = std::make_unique<std::thread>([state = state_] { monitorLoop(*state); });
+  monitor_ = start(&monitorLoop);
+}
+
+// Without its thread a session records until the ring is full, and then counts.
+std::unique_ptr<std::thread> Session::start(void (*loop)(State&)) {
+  try {
+    return std::make_unique<std::thread>([state = state_, loop] { loop(*state); });
+  } catch (const std::exception& error) {
+    state_->complain(std::string("no thread could be started to observe with: ") + error.what());
+    return nullptr;
+  }
 }
 
 Session::~Session() {
@@ -159,7 +157,7 @@ Session::~Session() {
   }
 }
 
-bool Session::owned() const { return forks_ == forkCount; }
+bool Session::owned() const { return origin_.here(); }
 
 void Session::addGroup(const GroupInfo& group) {
   if (owned()) {
@@ -230,7 +228,8 @@ void Session::end() noexcept {
     }
   };
   stop(monitor_, state_->monitorMustStop, state_->monitorStopped, kSendPatience);
-  stop(collector_, state_->collectorMustStop, state_->collectorStopped, 2 * Collector::kFinalPatience);
+  stop(collector_, state_->collectorMustStop, state_->collectorStopped,
+       Collector::kFinalPatience + Collector::kLeavingPatience);
 }
 
 // ---- The process's session ----

@@ -22,6 +22,7 @@
 
 #include "backend/base/clock.h"
 #include "backend/base/mutex.h"
+#include "backend/base/process_bound.h"
 #include "backend/base/settings.h"
 #include "backend/exchange/exchange.h"
 #include "backend/exchange/messages.h"
@@ -72,12 +73,13 @@ class Session {
  private:
   struct State;  // shared with the threads, so that one that is left behind keeps what it uses
 
+  std::unique_ptr<std::thread> start(void (*loop)(State&));
   static void guarded(State& state, const char* thread, const std::function<void()>& work);
   static void monitorLoop(State& state);
   static void collectorLoop(State& state);
 
   std::shared_ptr<State> state_;
-  std::uint64_t forks_;
+  ProcessBound origin_;
   std::unique_ptr<std::thread> collector_;
   std::unique_ptr<std::thread> monitor_;
 };

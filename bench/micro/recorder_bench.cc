@@ -164,7 +164,9 @@ void recordingBesideAMonitor(benchmark::State& state) {
   }
   stop = true;
   monitor.join();
-  state.counters["dropped"] = static_cast<double>(recorder.dropped());
+  if (recorder.dropped() > 0) {
+    state.SkipWithError("the ring was full: what was timed is a refusal");
+  }
 }
 BENCHMARK(recordingBesideAMonitor)->ArgName("batch")->Arg(1)->UseManualTime();
 

@@ -1,6 +1,7 @@
 // Recorded lines, fed again to the model that the live collector uses.
 #include <pybind11/stl.h>
 
+#include "backend/base/settings.h"
 #include "backend/detect/job_model.h"
 #include "backend/exchange/codec.h"
 #include "backend/report/json_records.h"
@@ -80,7 +81,7 @@ std::optional<Message> messageOf(const py::dict& line) {
 class Replay {
  public:
   explicit Replay(const py::dict& session)
-      : model_(checked(get<std::vector<int>>(session, "ranks")), get<int>(session, "window")) {}
+      : model_(checkedRanks(get<std::vector<int>>(session, "ranks")), checkedWindow(get<int>(session, "window"))) {}
 
   // Takes the next line; says whether it was one that a replay uses.
   bool line(const py::dict& line) {
@@ -101,7 +102,14 @@ class Replay {
   std::string text() const { return textReport(jobReport(model_)); }
 
  private:
-  static std::vector<int> checked(std::vector<int> ranks) {
+  static int checkedWindow(int window) {
+    if (window < 1 || window > kMaxWindow) {
+      throw py::value_error("the session's window must be from 1 to " + std::to_string(kMaxWindow) + " steps");
+    }
+    return window;
+  }
+
+  static std::vector<int> checkedRanks(std::vector<int> ranks) {
     if (ranks.empty() || !std::is_sorted(ranks.begin(), ranks.end())) {
       throw py::value_error("the session's ranks must be ascending, and at least one");
     }

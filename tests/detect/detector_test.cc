@@ -89,6 +89,12 @@ TEST(Detector, rankThatIsLateInHalfOfTheBlocksIsNotPersistent) {
       VerdictKind::kNone);
 }
 
+TEST(Detector, rankThatIsLateInTwoThirdsOfTheBlocksIsSignificantButNotPersistent) {
+  EXPECT_EQ(
+      detect(input(4, 300, [](int rank, std::size_t block) { return rank == 2 && block % 3 != 0 ? 8.0 : 0.0; })).kind,
+      VerdictKind::kNone);
+}
+
 TEST(Detector, singleLateBlockIsNotPersistent) {
   EXPECT_EQ(
       detect(input(4, 50, [](int rank, std::size_t block) { return rank == 2 && block == 49 ? 800.0 : 0.0; })).kind,

@@ -109,12 +109,13 @@ TEST_F(DeviceMarksTest, deviceThatRefusesGivesAnUnknownStampAtOnce) {
 }
 
 TEST_F(DeviceMarksTest, deviceThatRefusedForAWhileIsUsedAgainAfterwards) {
-  for (std::size_t i = 0; i < DeviceMarks::kMaxOpen; ++i) {
-    device_.refusesToMake = i % 2 == 0;
-    device_.refusesToRecord = true;
-    mark(1, "refused");
+  for (bool* refuses : {&device_.refusesToMake, &device_.refusesToRecord}) {
+    *refuses = true;
+    for (std::size_t i = 0; i < DeviceMarks::kMaxOpen; ++i) {
+      mark(1, "refused");
+    }
+    *refuses = false;
   }
-  device_.refusesToMake = device_.refusesToRecord = false;
   mark(1, "a");
   device_.run(1, 1);
   pollAt(1);

@@ -17,25 +17,25 @@ class Feeder {
   explicit Feeder(double speed = 1) : speed_(speed) {}
 
   void add(const Operation& operation) {
-    if (const auto step = finder_.add(operation)) {
-      steps_.push_back(*step);
+    if (const auto step = finder.add(operation)) {
+      steps.push_back(*step);
     }
   }
   // A backward that issues one bucket per letter: 'a' of 1 KB, 'b' of 2 KB ...
   void backward(const std::string& buckets) {
     ++graphTask_;
-    const double end = now_ + (static_cast<double>(buckets.size()) + 10) / speed_;
+    const double end = now + (static_cast<double>(buckets.size()) + 10) / speed_;
     for (const char letter : buckets) {
-      now_ += 1 / speed_;
-      add(bucket(graphTask_, now_, end, bytesOf(letter)));
+      now += 1 / speed_;
+      add(bucket(graphTask_, now, end, bytesOf(letter)));
     }
-    now_ = end;
+    now = end;
   }
   // Synchronous calls outside of a backward, one per letter.
   void calls(const std::string& letters) {
     for (const char letter : letters) {
-      add(synchronous(now_, now_ + 1 / speed_, bytesOf(letter)));
-      now_ += 2 / speed_;
+      add(synchronous(now, now + 1 / speed_, bytesOf(letter)));
+      now += 2 / speed_;
     }
   }
   template <class F>
@@ -45,22 +45,22 @@ class Feeder {
     }
   }
   std::size_t finish() {
-    if (const auto step = finder_.finish()) {
-      steps_.push_back(*step);
+    if (const auto step = finder.finish()) {
+      steps.push_back(*step);
     }
-    return steps_.size();
+    return steps.size();
   }
   // Steps that ended while `feed` ran.
   template <class F>
   std::size_t stepsDuring(F&& feed) {
-    const std::size_t before = steps_.size();
+    const std::size_t before = steps.size();
     feed();
-    return steps_.size() - before;
+    return steps.size() - before;
   }
 
-  StepFinder finder_;
-  std::vector<StepEnd> steps_;
-  double now_ = 0;
+  StepFinder finder;
+  std::vector<StepEnd> steps;
+  double now = 0;
 
  private:
   double speed_;
@@ -81,12 +81,12 @@ TEST(StepFinder, everyBackwardOfASimpleJobIsAStep) {
   Feeder job;
   job.times(50, [&] { job.backward("abc"); });
   EXPECT_EQ(job.finish(), 50U);
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kGraphTask);
-  for (std::size_t i = 0; i < job.steps_.size(); ++i) {
-    EXPECT_EQ(job.steps_[i].index, static_cast<std::int64_t>(i));
-    EXPECT_LT(job.steps_[i].begin, job.steps_[i].end);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kGraphTask);
+  for (std::size_t i = 0; i < job.steps.size(); ++i) {
+    EXPECT_EQ(job.steps[i].index, static_cast<std::int64_t>(i));
+    EXPECT_LT(job.steps[i].begin, job.steps[i].end);
     if (i > 0) {
-      EXPECT_EQ(job.steps_[i].begin, job.steps_[i - 1].end) << "steps leave no gap";
+      EXPECT_EQ(job.steps[i].begin, job.steps[i - 1].end) << "steps leave no gap";
     }
   }
 }
@@ -97,11 +97,11 @@ TEST(StepFinder, stepEndsWithTheEndOfItsBackward) {
   job.add(bucket(1, 20, 24));
   job.add(bucket(2, 36, 48));
   job.finish();
-  ASSERT_EQ(job.steps_.size(), 2U);
-  EXPECT_EQ(job.steps_[0].begin, at(12)) << "before its first operation nothing is known of a job";
-  EXPECT_EQ(job.steps_[0].end, at(24));
-  EXPECT_EQ(job.steps_[1].begin, at(24));
-  EXPECT_EQ(job.steps_[1].end, at(48));
+  ASSERT_EQ(job.steps.size(), 2U);
+  EXPECT_EQ(job.steps[0].begin, at(12)) << "before its first operation nothing is known of a job";
+  EXPECT_EQ(job.steps[0].end, at(24));
+  EXPECT_EQ(job.steps[1].begin, at(24));
+  EXPECT_EQ(job.steps[1].end, at(48));
 }
 
 TEST(StepFinder, callsOutsideOfTheBackwardBelongToTheStepThatTheyPrecede) {
@@ -162,14 +162,14 @@ TEST(StepFinder, periodIsLearnedAnewWhenTheJobChanges) {
 TEST(StepFinder, periodOfTheOperationsIsAStepWhereNoBackwardIssuesAny) {
   Feeder job;
   job.times(20, [&] { job.calls("abcdefabcdeg"); });
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kOpPeriod);
   EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("abcdefabcdeg"); }); }), 50U);
 }
 
 TEST(StepFinder, runOfEqualOperationsWithinAStepIsNotTakenForSteps) {
   Feeder job;
   job.times(30, [&] { job.calls("aaaaaaaaaab"); });
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kOpPeriod);
   EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("aaaaaaaaaab"); }); }), 50U);
 }
 
@@ -178,7 +178,7 @@ TEST(StepFinder, periodOfTheOperationsIsLearnedAnewAfterADisturbance) {
   job.times(20, [&] { job.calls("abcd"); });
   job.calls("xyz");
   job.times(60, [&] { job.calls("abcd"); });
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kOpPeriod);
   EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("abcd"); }); }), 50U);
 }
 
@@ -196,20 +196,20 @@ TEST(StepFinder, withoutAnyPeriodAStepIsASecond) {
   Feeder job;
   std::uint64_t bytes = 0;
   const auto irregular = [&] {
-    job.add(synchronous(job.now_, job.now_ + 1, ++bytes));
-    job.now_ += 2;
+    job.add(synchronous(job.now, job.now + 1, ++bytes));
+    job.now += 2;
   };
   job.times(3000, irregular);
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kTime);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kTime);
   EXPECT_EQ(job.stepsDuring([&] { job.times(5000, irregular); }), 10U) << "5000 operations in 10 s";
 }
 
 TEST(StepFinder, backwardThatComesLateEndsTheOtherWays) {
   Feeder job;
   job.times(40, [&] { job.calls("abc"); });
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kOpPeriod);
   job.times(10, [&] { job.calls("abc"), job.backward("ab"); });
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kGraphTask);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kGraphTask);
   EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.calls("abc"), job.backward("ab"); }); }), 50U);
 }
 
@@ -218,10 +218,10 @@ TEST(StepFinder, otherThreadsAndPointToPointCallsDoNotCount) {
   Feeder mixed;
   for (int i = 0; i < 30; ++i) {
     plain.backward("ab");
-    Operation checkpoint = synchronous(mixed.now_, mixed.now_ + 1, static_cast<std::uint64_t>(i));
+    Operation checkpoint = synchronous(mixed.now, mixed.now + 1, static_cast<std::uint64_t>(i));
     checkpoint.trainingThread = false;
     mixed.add(checkpoint);
-    mixed.add(entered(OpKind::kSend, mixed.now_));
+    mixed.add(entered(OpKind::kSend, mixed.now));
     mixed.backward("ab");
   }
   EXPECT_EQ(plain.finish(), mixed.finish());
@@ -237,7 +237,7 @@ TEST(StepFinder, ranksThatIssueTheSameNumberTheirStepsAlike) {
     slow.backward(buckets);
     fast.calls("ab");
     slow.calls("ab");
-    ASSERT_EQ(fast.steps_.size(), slow.steps_.size());
+    ASSERT_EQ(fast.steps.size(), slow.steps.size());
   }
   EXPECT_EQ(fast.finish(), slow.finish());
 }
@@ -245,7 +245,7 @@ TEST(StepFinder, ranksThatIssueTheSameNumberTheirStepsAlike) {
 TEST(StepFinder, jobWithoutOperationsHasNoSteps) {
   Feeder job;
   EXPECT_EQ(job.finish(), 0U);
-  EXPECT_EQ(job.finder_.foundBy(), StepsFoundBy::kNone);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kNone);
 }
 
 TEST(StepFinder, everyWayHasANameThatReadsBack) {

@@ -41,7 +41,7 @@ dist.destroy_process_group()
 
 
 def check(lines: list[str]) -> set[str]:
-    """Holds each line against its own type's part of the schema, whose error says more than oneOf's. Gives the types."""
+    """Holds each line against its own type's part of the schema: its errors say more than oneOf's. Gives the types."""
     seen = set()
     for number, line in enumerate(lines, start=1):
         record = json.loads(line)

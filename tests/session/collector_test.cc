@@ -128,7 +128,7 @@ TEST_F(CollectorTest, saysThatItLeavesAndEndsWithoutTheRankThatTellsNoEnd) {
   frames.pop_back();
   feed(frames);
   round();
-  EXPECT_EQ(finish(), 2000);
+  EXPECT_EQ(finish(), 1500);
   EXPECT_EQ(exchange_->announcements, 1U);
   EXPECT_EQ(other_->announcements, 1U);
   ASSERT_EQ(log_->ended.size(), 1U);

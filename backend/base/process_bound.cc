@@ -1,0 +1,15 @@
+#include "backend/base/process_bound.h"
+
+#include <pthread.h>
+
+namespace straggler {
+
+std::atomic<std::uint64_t> ProcessBound::forks{0};
+
+ProcessBound::ProcessBound() {
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  (void)registered;
+  forks_ = forks;
+}
+
+}  // namespace straggler
