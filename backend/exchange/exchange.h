@@ -1,8 +1,9 @@
 // Exchange: how a rank's monitor reaches the root of its session, and the root hears it. An interface, because the
 // transport (a clone of the group's store) needs torch and tests need none.
 //
-// Contract: no function blocks for longer than a few seconds and none throws. Once the transport is gone, every function
-// returns at once, and lastError() says why. No collective is ever issued.
+// Contract: no function throws. Once the transport is gone, every function returns at once, and lastError() says why. A
+// function may block for as long as the other side stands still: the session bounds its own end, not the transport. No
+// collective is ever issued.
 //
 // Thread safety: the sender's side belongs to the monitor, the receiver's to the root's collector; they may run at once.
 #pragma once
