@@ -4,12 +4,12 @@
 
 namespace straggler {
 
-std::atomic<std::uint64_t> ProcessBound::forks{0};
+std::atomic<std::uint64_t> ProcessBound::forks_{0};
 
 ProcessBound::ProcessBound() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks; });
+  static const int registered = pthread_atfork(nullptr, nullptr, [] { ++forks_; });
   (void)registered;
-  forks_ = forks;
+  bornAfter_ = forks_;
 }
 
 }  // namespace straggler

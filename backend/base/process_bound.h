@@ -12,12 +12,12 @@ class ProcessBound {
   ProcessBound();
 
   // False in a forked child. Costs one load.
-  bool here() const noexcept { return forks_ == forks.load(std::memory_order_relaxed); }
+  bool here() const noexcept { return bornAfter_ == forks_.load(std::memory_order_relaxed); }
 
  private:
-  static std::atomic<std::uint64_t> forks;  // how many forks lie between this process and the first
+  static std::atomic<std::uint64_t> forks_;  // how many forks lie between this process and the first
 
-  std::uint64_t forks_;
+  std::uint64_t bornAfter_;
 };
 
 }  // namespace straggler

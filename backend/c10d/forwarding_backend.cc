@@ -24,7 +24,7 @@ void add(Inputs& inputs, const at::Tensor& tensor) {
     inputs.device = tensor.device();
     inputs.dtype = c10::toString(tensor.scalar_type());
   }
-  inputs.bytes += static_cast<std::uint64_t>(tensor.numel()) * tensor.element_size();
+  inputs.bytes += static_cast<std::uint64_t>(tensor.numel() * tensor.element_size());
 }
 
 void add(Inputs& inputs, const std::vector<at::Tensor>& tensors) {

@@ -42,7 +42,7 @@ StoreExchange::StoreExchange(const c10::intrusive_ptr<c10d::Store>& store, int r
   if (!isUsable(*store)) {
     throw std::runtime_error("the store is not one of torch's own in C++");
   }
-  store_ = store->clone();
+  store_ = watch_.watch([&] { return store->clone(); });
   // A HashStore is its own clone, so its timeout is the user's. It is memory: nothing here waits for it.
   if (&bare(*store_) != &bare(*store)) {
     store_->setTimeout(kTimeout);
@@ -62,6 +62,14 @@ bool StoreExchange::probeQueues() {
   }
 }
 
+// Whether a call on the store would fail, or has.
+bool StoreExchange::isGone() noexcept {
+  if (!gone_ && watch_.closed()) {
+    fail("its server closed the connection");
+  }
+  return gone_;
+}
+
 void StoreExchange::fail(const std::string& reason) noexcept {
   gone_ = true;
   const MutexLock lock(mutex_);
@@ -76,7 +84,7 @@ std::string StoreExchange::lastError() const {
 // ---- Every rank ----
 
 Exchange::Sent StoreExchange::send(std::span<const std::uint8_t> bytes) noexcept {
-  if (gone_) {
+  if (isGone()) {
     return Sent::kGone;
   }
   try {
@@ -112,7 +120,7 @@ Exchange::Sent StoreExchange::sendByKey(std::span<const std::uint8_t> bytes) {
 }
 
 bool StoreExchange::rootLeaving() noexcept {
-  if (gone_) {
+  if (isGone()) {
     return false;
   }
   try {
@@ -126,7 +134,7 @@ bool StoreExchange::rootLeaving() noexcept {
 // ---- The root ----
 
 std::optional<std::vector<std::uint8_t>> StoreExchange::receive() noexcept {
-  if (gone_) {
+  if (isGone()) {
     return std::nullopt;
   }
   try {
@@ -164,7 +172,7 @@ std::optional<std::vector<std::uint8_t>> StoreExchange::receiveByKey() {
 }
 
 void StoreExchange::announceLeaving() noexcept {
-  if (gone_) {
+  if (isGone()) {
     return;
   }
   try {

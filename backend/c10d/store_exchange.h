@@ -26,6 +26,7 @@
 #include <torch/csrc/distributed/c10d/Store.hpp>
 
 #include "backend/base/mutex.h"
+#include "backend/c10d/server_watch.h"
 #include "backend/exchange/exchange.h"
 
 namespace straggler {
@@ -44,11 +45,13 @@ class StoreExchange final : public Exchange {
  private:
   std::string key(const std::string& name) const { return prefix_ + name; }
   bool probeQueues();
+  bool isGone() noexcept;
   Sent sendByKey(std::span<const std::uint8_t> bytes);
   std::optional<std::vector<std::uint8_t>> receiveByKey();
   void fail(const std::string& reason) noexcept;
 
   // Used by one thread: the monitor's on every rank but the root, the collector's there.
+  ServerWatch watch_;
   c10::intrusive_ptr<c10d::Store> store_;
   int rank_;
   std::vector<int> ranks_;

@@ -95,8 +95,9 @@ const RankRow* JobReport::row(int rank) const {
   return place == ranks.end() ? nullptr : &*place;
 }
 
-JobReport jobReport(const JobModel& model) {
+JobReport jobReport(const JobModel& model, std::uint64_t linesLost) {
   JobReport report;
+  report.recordsDropped = linesLost;
   report.worldSize = model.ranks().size();
   report.ranksReported = model.ranksHeard();
   report.clocks = model.clocks();

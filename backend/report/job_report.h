@@ -56,6 +56,7 @@ struct JobReport {
   const RankRow* row(int rank) const;
 };
 
-JobReport jobReport(const JobModel& model);
+// `linesLost`: records of the root's own that could not be written, of which no rank tells.
+JobReport jobReport(const JobModel& model, std::uint64_t linesLost = 0);
 
 }  // namespace straggler

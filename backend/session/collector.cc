@@ -78,8 +78,7 @@ bool Collector::finish(Instant now) {
 
 JobReport Collector::report() const {
   const MutexLock lock(modelMutex_);
-  JobReport report = jobReport(model_);
-  report.recordsDropped += recordsLost_;
+  JobReport report = jobReport(model_, recordsLost_);
   if (badFrames_ > 0) {
     report.notes.push_back(std::to_string(badFrames_) + " frames could not be read and were passed over");
   }

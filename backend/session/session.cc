@@ -107,7 +107,13 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
   const auto complain = [descriptor, rank = options.rank](const std::string& reason) {
     writeText(descriptor, "straggler: rank " + std::to_string(rank) + ": " + reason + "; training goes on\n");
   };
-  const auto complainRecords = [complain](const std::string& reason) { complain("records are lost: " + reason); };
+  // A rank's files are in one folder, and what befalls one befalls the others: it is said of the first.
+  const auto complainRecords = [complain,
+                                said = std::make_shared<std::atomic<bool>>(false)](const std::string& reason) {
+    if (!said->exchange(true)) {
+      complain("records are lost: " + reason);
+    }
+  };
   state_->complain = complain;
   if (!options.exchangeNote.empty()) {
     complain(options.exchangeNote);

@@ -314,6 +314,18 @@ TEST(StoreExchange, theDeathOfTheServerIsNoticedOnce) {
   }
 }
 
+// A call on a connection that is closed has torch write a page to standard error.
+TEST(StoreExchange, theDeathOfTheServerIsNoPageOfTorchs) {
+  StorePtr server = libuvStore();
+  StoreExchange exchange(server, 1, {0, 1});
+  server.reset();
+  testing::internal::CaptureStderr();
+  EXPECT_FALSE(exchange.rootLeaving());
+  EXPECT_EQ(exchange.send(frame(1, 0)), Exchange::Sent::kGone);
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  EXPECT_EQ(exchange.lastError(), "its server closed the connection");
+}
+
 TEST(StoreExchange, theRootToleratesTheDeathOfTheServer) {
   StorePtr server = libuvStore();
   StoreExchange root(server, 0, {0, 1});

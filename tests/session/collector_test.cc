@@ -159,6 +159,7 @@ TEST_F(CollectorTest, recordsThatTheReportersLostAreCounted) {
   log_->lost = 7;
   round();
   EXPECT_EQ(collector_.report().recordsDropped, 7U);
+  EXPECT_EQ(collector_.report().notes, std::vector<std::string>{"7 records were dropped or could not be written"});
 }
 
 TEST_F(CollectorTest, reportIsTheSameAfterAReplayOfWhatWasReceived) {
