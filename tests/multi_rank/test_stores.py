@@ -1,0 +1,77 @@
+"""Stores and addresses of all sorts: what gloo can start with, straggler_gloo can, and reports."""
+
+import shutil
+import socket
+import subprocess
+from collections.abc import Callable
+
+import pytest
+from ranks import Job
+
+TRAFFIC = """
+for _ in range(20):
+    dist.all_reduce(torch.ones(8))
+    time.sleep(0.02)
+group = dist.new_group()
+dist.all_reduce(torch.ones(8), group=group)
+dist.destroy_process_group()
+"""
+
+
+def free_port(family: socket.AddressFamily, host: str) -> str:
+    with socket.socket(family) as server:
+        server.bind((host, 0))
+        return str(server.getsockname()[1])
+
+
+def assert_reported(done: Job) -> None:
+    assert not [line for rank in done.ranks for line in rank.our_lines], done.text()
+    assert done.report["ranks_reported"] == 2
+    assert done.report["collectives"] == 42
+    assert not done.report["notes"]
+
+
+def test_a_file_store_serves_and_reports(job: Callable[..., Job]) -> None:
+    code = """
+        dist.init_process_group(BACKEND, init_method=f"file://{os.getcwd()}/meeting", rank=RANK, world_size=WORLD)
+        """
+    assert_reported(job(code + TRAFFIC.replace("\n", "\n        ")).succeeded())
+
+
+def test_a_store_of_the_legacy_server_serves_and_reports(job: Callable[..., Job]) -> None:
+    code = """
+        port = int(os.environ["PORT"])
+        store = dist.TCPStore("127.0.0.1", port, WORLD, RANK == 0, use_libuv=False)
+        dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD)
+        """
+    done = job(code + TRAFFIC.replace("\n", "\n        "), PORT=free_port(socket.AF_INET, "127.0.0.1"))
+    assert_reported(done.succeeded())
+
+
+def test_a_master_at_an_ipv6_address_serves_and_reports(job: Callable[..., Job]) -> None:
+    """CASES 5.09."""
+    try:
+        port = free_port(socket.AF_INET6, "::1")
+    except OSError:
+        pytest.skip("this machine has no IPv6 loopback: sysctl net.ipv6.conf.lo.disable_ipv6=0")
+    code = """
+        os.environ.update(MASTER_ADDR="::1", MASTER_PORT=os.environ["PORT"])
+        dist.init_process_group(BACKEND)
+        """
+    assert_reported(job(code + TRAFFIC.replace("\n", "\n        "), PORT=port).succeeded())
+
+
+def test_a_host_name_that_does_not_resolve_is_no_matter_of_ours(beside_gloo: Callable[..., tuple[Job, Job]]) -> None:
+    """CASES 5.12: what gloo makes of it is what straggler_gloo makes of it."""
+    if not shutil.which("unshare") or subprocess.run(["unshare", "--uts", "true"], capture_output=True).returncode:
+        pytest.skip("a host name of its own takes root and util-linux's unshare")
+    rename = ("unshare", "--uts", "sh", "-c", 'hostname nowhere-at-all && exec "$@"', "sh")
+    code = """
+        init(timeout=timedelta(seconds=20))
+        import socket
+        tell(host=socket.gethostname())
+        """
+    ours, gloos = beside_gloo(code + TRAFFIC.replace("\n", "\n        "), before=lambda rank: rename)
+    assert ours.told[0]["host"] == gloos.told[0]["host"] == "nowhere-at-all"
+    assert ours.exit_codes == gloos.exit_codes == [0, 0], ours.text() + gloos.text()
+    assert_reported(ours)
