@@ -156,8 +156,6 @@ def run_ranks(
     script = folder / "script.py"
     script.write_text(MANY_RANKS + textwrap.dedent(code))
     records = Path(settings.setdefault("STRAGGLER_DIR", str(folder / "records")))
-    if not settings["STRAGGLER_DIR"]:
-        del settings["STRAGGLER_DIR"]
     server = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     shared = {"WORLD_SIZE": str(ranks), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(server.port), **settings}
     processes: list[subprocess.Popen[bytes]] = []
