@@ -11,7 +11,6 @@ difference and of the ratio, with their 95 % bootstrap intervals.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from collections.abc import Callable
@@ -19,8 +18,7 @@ from typing import Any
 
 import torch
 import torch.distributed as dist
-from common import Row, dump, interval, table
-from torch.multiprocessing import spawn
+from common import Row, dump, interval, run_on_ranks, table
 
 SIZES = {"4 B": 4, "4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20, "4 MB": 4 << 20, "25 MB": 25 << 20}
 ORDER = ("bare", "wrapped", "control", "control", "wrapped", "bare")
@@ -101,16 +99,5 @@ def row(label: str, times: dict[str, list[float]], equal: bool) -> Row:
     }
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, default=4)
-    parser.add_argument("--rounds", type=int, default=2000)
-    parser.add_argument("--json", default=None)
-    args = parser.parse_args()
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29611")
-    spawn(worker, args=(args,), nprocs=args.ranks)
-
-
 if __name__ == "__main__":
-    main()
+    run_on_ranks(worker, __doc__, ranks=4, rounds=2000)

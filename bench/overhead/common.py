@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import os
 import platform
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 from typing import Any, TextIO
@@ -15,6 +17,7 @@ import torch
 from rich.console import Console
 from rich.table import Table
 from scipy import stats
+from torch.multiprocessing import spawn
 
 # A case's name, its figures as [median, low, high], and flags.
 Row = dict[str, Any]
@@ -57,3 +60,15 @@ def dump(path: str, bench: str, rows: list[Row], options: dict[str, Any]) -> Non
         "rows": rows,
     }
     Path(path).write_text(json.dumps(document, indent=2) + "\n")
+
+
+def run_on_ranks(worker: Callable[[int, argparse.Namespace], None], text: str, ranks: int, rounds: int) -> None:
+    """Parses the command line and runs `worker(rank, options)` in a process for each rank."""
+    parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--ranks", type=int, default=ranks)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--json", default=None, help="where the results go")
+    options = parser.parse_args()
+    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+    os.environ.setdefault("MASTER_PORT", "29611")
+    spawn(worker, args=(options,), nprocs=options.ranks)

@@ -12,18 +12,16 @@ equal to the bit in the end.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from common import Row, dump, interval, table
+from common import Row, dump, interval, run_on_ranks, table
 from sklearn.datasets import load_digits
 from torch import nn
 from torch.distributed import distributed_c10d as c10d
-from torch.multiprocessing import spawn
 from torch.nn.parallel import DistributedDataParallel
 
 ORDER = ("bare", "wrapped", "control", "control", "wrapped", "bare")
@@ -124,16 +122,5 @@ def worker(rank: int, args: argparse.Namespace) -> None:
             dump(args.json, "ddp_step", rows, vars(args))
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--ranks", type=int, default=2, help="as many as cores, so that ranks do not wait for a core")
-    parser.add_argument("--rounds", type=int, default=60)
-    parser.add_argument("--json", default=None)
-    args = parser.parse_args()
-    os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-    os.environ.setdefault("MASTER_PORT", "29612")
-    spawn(worker, args=(args,), nprocs=args.ranks)
-
-
 if __name__ == "__main__":
-    main()
+    run_on_ranks(worker, __doc__, ranks=2, rounds=60)

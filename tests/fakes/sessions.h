@@ -62,17 +62,18 @@ class SessionOutput {
   int descriptor_;
 };
 
-// A store that does not answer: send() returns only once the test lets it.
+// A store that does not answer: send() returns only once the test lets it, and then as if nothing had been, so that a
+// thread that was left behind has nothing to say on an output that the test may have closed.
 class BlockedExchange final : public Exchange {
  public:
   Sent send(std::span<const std::uint8_t> /*bytes*/) noexcept override {
     while (blocked_) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
-    return Sent::kGone;
+    return Sent::kYes;
   }
   bool rootLeaving() noexcept override { return false; }
-  std::string lastError() const override { return "blocked"; }
+  std::string lastError() const override { return {}; }
   std::optional<std::vector<std::uint8_t>> receive() noexcept override { return std::nullopt; }
   void announceLeaving() noexcept override {}
   void unblock() { blocked_ = false; }
