@@ -2,8 +2,8 @@
 
     .venv/bin/python bench/overhead/all_reduce.py --json bench/overhead/results/all_reduce.json
 
-Every round times, on each rank, six calls in the order bare, wrapped, control, control, wrapped, bare; the control is
-the bare object again, so that what the machine adds by itself stands beside what the wrapper adds. Of each call the
+Every round times, on each rank, two calls of each: bare, wrapped, and the control, which is the bare object again, so
+that what the machine adds by itself stands beside what the wrapper adds. They take turns (`common.measure`). The
 slowest rank's time counts, since a collective is over when its last rank is. Reported: the median over rounds of the
 difference and of the ratio, with their 95 % bootstrap intervals.
 """
@@ -14,14 +14,14 @@ import argparse
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
 import torch.distributed as dist
-from common import Row, dump, interval, run_on_ranks, table
+from common import Row, dump, interval, measure, run_on_ranks, table
 
 SIZES = {"4 B": 4, "4 KB": 4 << 10, "64 KB": 64 << 10, "1 MB": 1 << 20, "4 MB": 4 << 20, "25 MB": 25 << 20}
-ORDER = ("bare", "wrapped", "control", "control", "wrapped", "bare")
 
 
 def rounds_for(size: int, rounds: int) -> int:
@@ -29,12 +29,12 @@ def rounds_for(size: int, rounds: int) -> int:
     return rounds if size < 1 << 20 else max(20, rounds // (10 if size < 25 << 20 else 40))
 
 
-def call(backend: Any, tensor: torch.Tensor, asynchronous: bool) -> float:
+def call(backends: dict[str, Any], tensor: torch.Tensor, asynchronous: bool, name: str) -> float:
     """Seconds, on this rank."""
     options = dist.AllreduceOptions()
     options.asyncOp = asynchronous
     begin = time.perf_counter()
-    backend.allreduce([tensor], options).wait()
+    backends[name].allreduce([tensor], options).wait()
     return time.perf_counter() - begin
 
 
@@ -49,22 +49,6 @@ def same_bits(backends: dict[str, Any], rank: int, size: int) -> bool:
     return torch.equal(results[0], results[1])
 
 
-def measure(backends: dict[str, Any], size: int, asynchronous: bool, rounds: int) -> dict[str, list[float]]:
-    """Seconds a call of the slowest rank, by what was called, one value a round."""
-    tensor = torch.zeros(size // 4)
-    seconds = torch.zeros(rounds, len(ORDER), dtype=torch.float64)
-    for round_ in range(-5, rounds):  # the first five warm up
-        for place, name in enumerate(ORDER):
-            taken = call(backends[name], tensor, asynchronous)
-            if round_ >= 0:
-                seconds[round_, place] = taken
-    dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
-    return {
-        name: seconds[:, [place for place, other in enumerate(ORDER) if other == name]].mean(dim=1).tolist()
-        for name in set(ORDER)
-    }
-
-
 def worker(rank: int, args: argparse.Namespace) -> None:
     torch.set_num_threads(1)
     dist.init_process_group("straggler_gloo", rank=rank, world_size=args.ranks)
@@ -74,7 +58,9 @@ def worker(rank: int, args: argparse.Namespace) -> None:
     for label, size in SIZES.items():
         equal = same_bits(backends, rank, size)
         for asynchronous in (False, True):
-            times = measure(backends, size, asynchronous, rounds_for(size, args.rounds))
+            tensor = torch.zeros(size // 4)
+            timed = partial(call, backends, tensor, asynchronous)
+            times = measure(timed, rounds_for(size, args.rounds))
             if rank == 0:
                 rows.append(row(f"{label} {'async' if asynchronous else 'sync'}", times, equal))
     dist.destroy_process_group()

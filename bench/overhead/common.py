@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 import numpy as np
 import torch
+import torch.distributed as dist
 from rich.console import Console
 from rich.table import Table
 from scipy import stats
@@ -28,6 +29,27 @@ def interval(values: list[float]) -> list[float]:
     data = (np.asarray(values),)
     result = stats.bootstrap(data, np.median, n_resamples=2000, method="percentile", rng=np.random.default_rng(0))
     return [float(np.median(values)), float(result.confidence_interval.low), float(result.confidence_interval.high)]
+
+
+NAMES = ("bare", "wrapped", "control")  # the control is the bare one again
+
+
+def measure(timed: Callable[[str], float], rounds: int, warm_up: int = 6) -> dict[str, list[float]]:
+    """Seconds of the slowest rank, by name, one value a round; `timed(name)` gives those of this rank.
+
+    A round is two turns of all three. Each round begins with another one, and none comes twice in a row: so a drift of
+    the machine, and what the one before leaves in the caches, fall on all alike.
+    """
+    seconds = torch.zeros(rounds, len(NAMES), dtype=torch.float64)
+    for round_ in range(-warm_up, rounds):
+        for turn in range(2 * len(NAMES)):
+            place = (round_ + turn) % len(NAMES)
+            taken = timed(NAMES[place])
+            if round_ >= 0:
+                seconds[round_, place] += taken / 2
+    # Of each round the slowest rank counts: a collective is over when its last rank is.
+    dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
+    return {name: seconds[:, place].tolist() for place, name in enumerate(NAMES)}
 
 
 def shown(value: Any) -> str:
