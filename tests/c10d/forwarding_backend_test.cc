@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/c10d/every_method.h"
+#include "tests/c10d/exceptions.h"
 #include "tests/fakes/recording_backend.h"
 
 namespace straggler {
@@ -76,23 +77,9 @@ TEST(ForwardingBackend, noWorkStaysNoWork) {
   }
 }
 
-// An exception of no class that anybody else knows.
-struct Unusual : std::domain_error {
-  using std::domain_error::domain_error;
-};
-
 TEST(ForwardingBackend, exceptionsOfTheInnerPassUnchanged) {
   const Pair pair;
-  for (const auto& method : everyMethod(true)) {
-    SCOPED_TRACE(method.name);
-    pair.inner->throws = std::make_exception_ptr(Unusual(method.name + ": the inner's own words"));
-    try {
-      method.call(*pair.outer);
-      ADD_FAILURE() << "the exception did not come through";
-    } catch (const Unusual& error) {
-      EXPECT_EQ(error.what(), method.name + ": the inner's own words");
-    }
-  }
+  expectExceptionsPassUnchanged(*pair.inner, *pair.outer);
 }
 
 TEST(ForwardingBackend, theWorkOfTheInnerIsReturnedItself) {

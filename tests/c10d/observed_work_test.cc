@@ -7,6 +7,7 @@
 #include <torch/csrc/autograd/engine.h>
 
 #include "backend/c10d/observer.h"
+#include "tests/c10d/exceptions.h"
 #include "tests/fakes/recording_work.h"
 
 namespace straggler {
@@ -16,10 +17,6 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 
 constexpr GroupId kGroup = 7;
 constexpr std::chrono::milliseconds kTimeout{321};
-
-struct Unusual : std::domain_error {
-  using std::domain_error::domain_error;
-};
 
 Call asynchronousCall(OpKind kind = OpKind::kAllReduce) {
   Call call;

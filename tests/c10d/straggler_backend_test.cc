@@ -14,6 +14,7 @@
 
 #include "backend/base/settings.h"
 #include "tests/c10d/every_method.h"
+#include "tests/c10d/exceptions.h"
 #include "tests/fakes/recording_backend.h"
 #include "tests/fakes/store_server.h"
 
@@ -22,10 +23,6 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 using Lines = std::vector<std::string>;
-
-struct Unusual : std::domain_error {
-  using std::domain_error::domain_error;
-};
 
 // The text of a field in a line of JSON: a list whole, a string with its quotes.
 std::string field(const std::string& line, const std::string& name) {
@@ -113,16 +110,7 @@ TEST_F(StragglerBackendTest, everyMethodReachesTheInnerWithItsArguments) {
 TEST_F(StragglerBackendTest, exceptionsOfTheInnerPassUnchanged) {
   const Pair anchor = make("anchor");
   const Pair pair = make();
-  for (const auto& method : everyMethod(true)) {
-    SCOPED_TRACE(method.name);
-    pair.inner->throws = std::make_exception_ptr(Unusual(method.name + ": the inner's own words"));
-    try {
-      method.call(*pair.outer);
-      ADD_FAILURE() << "the exception did not come through";
-    } catch (const Unusual& error) {
-      EXPECT_EQ(error.what(), method.name + ": the inner's own words");
-    }
-  }
+  expectExceptionsPassUnchanged(*pair.inner, *pair.outer);
 }
 
 // setGroupDesc() is not virtual, so the inner hears of it a little later.
