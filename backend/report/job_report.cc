@@ -81,6 +81,9 @@ std::vector<std::string> notesOf(const JobModel& model, const JobReport& report)
     notes.push_back(std::to_string(model.stepsGivenUp()) + " steps and " + std::to_string(model.operationsGivenUp()) +
                     " operations were given up: not every rank told of them");
   }
+  if (model.strangers() > 0) {
+    notes.push_back(std::to_string(model.strangers()) + " frames came from ranks that are no members and were ignored");
+  }
   if (model.largestSampling() > 1 || model.largestStride() > 1) {
     notes.push_back("to spare the store, arrivals are of 1 in " + std::to_string(model.largestSampling()) +
                     " collectives, step times of 1 in " + std::to_string(model.largestStride()) + " windows");

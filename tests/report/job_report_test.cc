@@ -41,6 +41,14 @@ std::vector<Frame> wholeJob(SyntheticJob& job) {
   return frames;
 }
 
+TEST(JobReport, framesOfStrangersAreSaid) {
+  SyntheticJob job;
+  auto frames = wholeJob(job);
+  frames.push_back({77, {RankHello{"elsewhere", 1, ""}}});
+  const JobReport report = reportOn(job, frames);
+  EXPECT_EQ(report.notes, std::vector<std::string>{"1 frames came from ranks that are no members and were ignored"});
+}
+
 TEST(JobReport, rowsOfACompleteJob) {
   SyntheticJob job;
   const JobReport report = reportOn(job, wholeJob(job));
