@@ -12,9 +12,24 @@ namespace straggler {
 enum class VerdictKind : std::uint8_t {
   kNone,       // the ranks were compared, and nobody is to blame
   kStraggler,  // one or more ranks are persistently late
+  kImbalance,  // another rank is late each time: the work is spread unevenly, and nobody is to blame
+  kJobWide,    // every rank is slower than it was, and nobody is to blame
+  kCleared,    // what was said before is over
   kAbstain,    // too little is known to say
 };
 std::string_view toString(VerdictKind kind);
+
+// What speaks for a cause and what cross-checks it: of the worst rank, since the excess began. Absent: not measured.
+struct Evidence {
+  std::size_t windows = 0;           // that were compared
+  std::optional<double> inputMs;     // excess over its peers, a step: inside a DataLoader's fetch
+  std::optional<double> cpuMs;       // the same: the training thread ran on a processor
+  std::optional<double> runDelayMs;  // the same: it was ready to run and waited for a processor
+  std::optional<double> lastShare;   // of the operations compared, at how many it was the last arriver
+  std::optional<double> lastPValue;  // that it is last so often by chance
+
+  bool operator==(const Evidence&) const = default;
+};
 
 struct Verdict {
   VerdictKind kind = VerdictKind::kAbstain;
@@ -22,9 +37,14 @@ struct Verdict {
   std::optional<double> excessMs;  // per step, of the worst: self time above the median of its peers
   std::optional<double> share;     // that excess over the step's length
   std::optional<std::int64_t> sinceStep;
-  std::optional<double> confidence;  // 1 - p of the sign test, corrected for the number of ranks
+  std::optional<std::int64_t> step;  // the last step that was judged
+  std::optional<double> confidence;  // 0 to 1
   std::string cause = "not_attributed";
+  std::string rule = "self_time";
+  Evidence evidence;
   std::string reason;  // a sentence
+
+  bool operator==(const Verdict&) const = default;
 };
 
 }  // namespace straggler

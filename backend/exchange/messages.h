@@ -44,6 +44,10 @@ struct StepWindow {
   StepsFoundBy foundBy = StepsFoundBy::kNone;
   std::vector<std::uint32_t> selfUs;  // self time of each step, in microseconds
   std::uint64_t durationUs = 0;       // length of all of them
+  // Evidence, in all of them together. Absent: not measured.
+  std::optional<std::uint64_t> inputUs{};     // self time inside a DataLoader's fetch
+  std::optional<std::uint64_t> cpuUs{};       // the training thread ran on a processor
+  std::optional<std::uint64_t> runDelayUs{};  // the training thread was ready to run and waited for a processor
 
   bool operator==(const StepWindow&) const = default;
 };

@@ -48,7 +48,11 @@ struct JobReport {
   std::vector<GroupInfo> groups;
   std::uint64_t collectives = 0;  // calls, over all ranks
   std::uint64_t recordsDropped = 0;
-  Verdict verdict;
+  Verdict verdict;               // the one in force
+  std::vector<Verdict> history;  // every verdict that was told, oldest first; the last kMaxHistory of them
+  std::uint64_t windowsCompared = 0;
+  std::uint64_t windowsIncomplete = 0;  // of them: not every rank told of it
+  std::uint64_t windowsLate = 0;        // that came in after theirs had been judged
   std::vector<RankRow> ranks;
   std::vector<SkewRow> skew;
   std::vector<std::string> notes;  // whatever makes the report less than complete

@@ -22,6 +22,8 @@ class Reporter {
   // A frame, as it came in from a rank.
   virtual void received(const Frame& /*frame*/) {}
   virtual void armed(const JobReport& /*report*/) {}
+  // A verdict started, changed or cleared.
+  virtual void changed(const Verdict& /*verdict*/, const JobReport& /*report*/) {}
   virtual void ended(const JobReport& /*report*/) {}
   // Records that could not be written.
   virtual std::uint64_t recordsLost() const { return 0; }
@@ -45,6 +47,11 @@ class CompositeReporter final : public Reporter {
   void armed(const JobReport& report) override {
     for (auto& reporter : reporters_) {
       reporter->armed(report);
+    }
+  }
+  void changed(const Verdict& verdict, const JobReport& report) override {
+    for (auto& reporter : reporters_) {
+      reporter->changed(verdict, report);
     }
   }
   void ended(const JobReport& report) override {
