@@ -2,130 +2,400 @@
 
 #include <algorithm>
 #include <cmath>
-#include <optional>
+#include <numbers>
+#include <utility>
 
-#include "backend/base/format.h"
+#include "backend/detect/cause.h"
+#include "backend/detect/reasons.h"
 #include "backend/detect/statistics.h"
 
 namespace straggler {
 namespace {
 
-// One rank's longest run of blocks, up to the end, in which most are above the gate.
-struct Suspicion {
-  int rank = 0;
-  std::size_t firstBlock = 0;
-  std::size_t above = 0;
-  std::size_t blocks = 0;
-  double excessMs = 0;
-  double pValue = 1;
+constexpr std::size_t kMinWindows = 3;
+constexpr std::size_t kMinNoise = 5;          // windows before noise from window to window counts
+constexpr std::uint64_t kMinOperations = 20;  // before arrivals can contradict
+constexpr std::size_t kPastWindows = 10;      // of moving_average
+
+using Change = Cusum::Change;
+
+// One decision. It lives for one call of decide().
+class Judgement {
+ public:
+  Judgement(DetectorState& state, const DetectorInput& input, const DetectorOptions& options)
+      : state_(state), input_(input), options_(options), window_(input.window), ranks_(input.ranks.size()) {}
+
+  std::vector<Verdict> run();
+
+ private:
+  bool enoughTold() const { return window_.told >= 2 && 2 * window_.told >= ranks_; }
+  void takeNoise();
+  void judgeRanks();
+  Change judge(std::size_t position);
+  bool isAbove(std::size_t position) const;
+  void settle(std::size_t position, Change change);
+  bool contradicts(const Evidence& evidence) const;
+  void judgeJob();
+  void tellMissing();
+  void tellCleared();
+  void tellStragglers();
+  bool mustTellAgain(const Verdict& now) const;
+  void tellJob(bool begun, Verdict now, std::string overReason);
+  void tell(Verdict verdict) { events_.push_back(std::move(verdict)); }
+
+  std::vector<std::size_t> named() const;
+  Verdict verdict(VerdictKind kind, std::string reason) const;
+  Verdict stragglerVerdict() const;
+  Verdict contradicted(std::size_t position) const;
+  Verdict jobWideVerdict() const;
+  Verdict imbalanceVerdict() const;
+  Verdict nobody() const;
+  Verdict inForce() const;
+
+  DetectorState& state_;
+  const DetectorInput& input_;
+  const DetectorOptions& options_;
+  const WindowComparison& window_;
+  std::size_t ranks_;
+  double gateMs_ = 0;
+  double noiseMs_ = 0;
+  double limit_ = 0;
+  double referenceMs_ = 0;
+  std::vector<std::size_t> begun_;
+  std::vector<std::size_t> over_;
+  std::vector<Verdict> events_;
 };
 
-std::optional<Suspicion> suspect(const RankExcess& rank, double gateMs, const DetectorOptions& options,
-                                 std::size_t ranks) {
-  std::optional<Suspicion> longest;
-  std::size_t above = 0;
-  for (std::size_t block = rank.blocksMs.size(); block-- > 0;) {
-    if (rank.blocksMs[block] <= gateMs) {
-      continue;
-    }
-    ++above;
-    const std::size_t blocks = rank.blocksMs.size() - block;
-    if (static_cast<double>(above) >= options.persistence * static_cast<double>(blocks)) {
-      longest = Suspicion{rank.rank, block, above, blocks, 0, 1};
+std::vector<Verdict> Judgement::run() {
+  state_.suspicions.resize(ranks_);
+  state_.ownPast.resize(ranks_, Recent(kPastWindows));
+  state_.lastExcessMs.resize(ranks_, std::nan(""));
+  if (ranks_ >= 2) {
+    ++state_.windows;
+    state_.incomplete += window_.told < ranks_ ? 1 : 0;
+    tellMissing();
+    if (enoughTold()) {
+      gateMs_ = std::max(options_.absoluteGateMs, options_.relativeGate * window_.stepMs);
+      limit_ = std::log(options_.falseAlarmWindows * static_cast<double>(ranks_));
+      takeNoise();
+      judgeRanks();
+      tellStragglers();
+      judgeJob();
     }
   }
-  if (longest) {
-    const auto begin = rank.blocksMs.begin() + static_cast<std::ptrdiff_t>(longest->firstBlock);
-    longest->excessMs = *quantile(std::vector<double>(begin, rank.blocksMs.end()), 0.5);
-    longest->pValue = std::min(1.0, signTestPValue(longest->above, longest->blocks) * static_cast<double>(ranks));
+  state_.verdict = inForce();
+  return std::move(events_);
+}
+
+// ---- Ranks ----
+
+// Within a window, and from window to window, where what comes in bursts shows: the mean difference of two normal values is
+// 2 / sqrt(pi) times their standard deviation. The median over windows passes over the one in which an excess begins.
+void Judgement::takeNoise() {
+  double sum = 0;
+  std::size_t count = 0;
+  for (std::size_t i = 0; i < ranks_; ++i) {
+    const double now = window_.ranks[i].told ? window_.ranks[i].excessMs : std::nan("");
+    const double difference = std::abs(now - std::exchange(state_.lastExcessMs[i], now));
+    if (!std::isnan(difference)) {
+      sum += difference;
+      ++count;
+    }
   }
-  return longest;
+  state_.withinMs.add(window_.noiseMs);
+  if (count > 0) {
+    const double deviation = std::sqrt(std::numbers::pi) / 2 * sum / static_cast<double>(count);
+    state_.betweenMs.add(deviation);
+    state_.betweenLatelyMs.add(deviation);
+  }
+  noiseMs_ = std::max({*state_.withinMs.median(), state_.betweenMs.median(kMinNoise).value_or(0),
+                       state_.betweenLatelyMs.median(kMinNoise).value_or(0)});
 }
 
-std::string percent(double share) { return fixed(100 * share, share < 0.1 ? 1 : 0) + " %"; }
-
-// The fewest blocks with which any rank could be named.
-std::size_t blocksNeeded(std::size_t ranks, const DetectorOptions& options) {
-  return static_cast<std::size_t>(std::ceil(std::log2(static_cast<double>(ranks) / options.significance)));
+bool Judgement::isAbove(std::size_t position) const {
+  const RankComparison& rank = window_.ranks[position];
+  switch (options_.rule) {
+    case Rule::kSelfTime:
+      return rank.excessMs > gateMs_;
+    case Rule::kMovingAverage: {
+      const auto past = state_.ownPast[position].median(kMinWindows);
+      return past && rank.meanSelfMs > options_.multiplier * *past;
+    }
+    default:
+      return rank.meanSelfMs > options_.multiplier * referenceMs_;
+  }
 }
 
-Verdict abstain(const std::string& reason) {
+Change Judgement::judge(std::size_t position) {
+  Cusum& test = state_.suspicions[position].test;
+  const bool above = isAbove(position);
+  const Change change = options_.rule == Rule::kSelfTime ? test.add(window_.ranks[position].excessMs, gateMs_, noiseMs_,
+                                                                    limit_, state_.suspicions[position].toldMs)
+                                                         : test.add(above, limit_);
+  state_.suspicions[position].add(window_.ranks[position], window_, gateMs_, above, input_.arrivals[position]);
+  if (test.score == 0) {
+    state_.ownPast[position].add(window_.ranks[position].meanSelfMs);
+  }
+  return change;
+}
+
+void Judgement::judgeRanks() {
+  std::vector<double> own;
+  for (const auto& rank : window_.ranks) {
+    if (rank.told) {
+      own.push_back(rank.meanSelfMs);
+    }
+  }
+  referenceMs_ = reference(options_.rule, own);
+  for (std::size_t i = 0; i < ranks_; ++i) {
+    if (window_.ranks[i].told) {
+      settle(i, judge(i));
+    }
+  }
+}
+
+void Judgement::settle(std::size_t position, Change change) {
+  Suspicion& rank = state_.suspicions[position];
+  if (change == Change::kOff) {
+    over_.push_back(position);
+    return;
+  }
+  const bool persists = static_cast<double>(rank.above) >= options_.persistence * static_cast<double>(rank.windows) &&
+                        (options_.rule != Rule::kSelfTime || *rank.excessMs.median() > gateMs_);
+  if (change != Change::kOn) {
+    return;
+  }
+  if (!persists) {
+    rank.end();  // late now and then; the test begins anew
+    return;
+  }
+  const Evidence evidence = rank.evidence(input_.arrivals[position], ranks_);
+  if (!contradicts(evidence)) {
+    rank.test.on = true;
+    rank.contradicted = false;
+    begun_.push_back(position);
+  } else if (!rank.contradicted) {
+    rank.contradicted = true;
+    tell(contradicted(position));
+  }
+}
+
+// A rank that is late arrives last more often than by chance, or as often where it is late elsewhere in the step. Less often
+// is a sign that what counts as its own time is not.
+bool Judgement::contradicts(const Evidence& evidence) const {
+  if (!evidence.lastShare || evidence.operations < kMinOperations) {
+    return false;
+  }
+  const auto last =
+      static_cast<std::uint64_t>(std::lround(*evidence.lastShare * static_cast<double>(evidence.operations)));
+  const double atMost = 1 - binomialTail(last + 1, evidence.operations, 1 / static_cast<double>(ranks_));
+  return atMost * static_cast<double>(ranks_) <= options_.significance;
+}
+
+std::vector<std::size_t> Judgement::named() const {
+  std::vector<std::size_t> who;
+  for (std::size_t i = 0; i < ranks_; ++i) {
+    if (state_.suspicions[i].test.on) {
+      who.push_back(i);
+    }
+  }
+  std::stable_sort(who.begin(), who.end(), [this](std::size_t a, std::size_t b) {
+    return state_.suspicions[a].excessMs.median() > state_.suspicions[b].excessMs.median();
+  });
+  return who;
+}
+
+void Judgement::tellCleared() {
+  Verdict cleared = verdict(VerdictKind::kCleared, "");
+  cleared.excessMs = state_.suspicions[over_.front()].toldMs;
+  cleared.sinceStep = state_.suspicions[over_.front()].sinceStep;
+  for (const std::size_t position : over_) {
+    cleared.ranks.push_back(input_.ranks[position]);
+    state_.suspicions[position].end();
+  }
+  cleared.share = *cleared.excessMs / window_.stepMs;
+  cleared.reason = clearedReason(cleared);
+  state_.cleared = cleared;
+  tell(std::move(cleared));
+}
+
+void Judgement::tellStragglers() {
+  ++state_.windowsSinceTold;
+  if (!over_.empty()) {
+    tellCleared();
+  }
+  const auto who = named();
+  if (who.empty()) {
+    return;
+  }
+  const Verdict now = stragglerVerdict();
+  if (begun_.empty() && !mustTellAgain(now)) {
+    return;
+  }
+  for (const std::size_t position : who) {
+    state_.suspicions[position].toldMs = *state_.suspicions[position].excessMs.median();
+  }
+  state_.told = now;
+  state_.windowsSinceTold = 0;
+  tell(now);
+}
+
+bool Judgement::mustTellAgain(const Verdict& now) const {
+  const bool ending = state_.suspicions[named().front()].test.over > 0;
+  if (ending || state_.windowsSinceTold < options_.changeWindows || now.ranks != state_.told->ranks) {
+    return false;
+  }
+  const double ratio = *now.excessMs / *state_.told->excessMs;
+  return ratio > options_.changeFactor || ratio < 1 / options_.changeFactor || now.cause != state_.told->cause;
+}
+
+Verdict Judgement::stragglerVerdict() const {
+  const auto who = named();
+  const Suspicion& worst = state_.suspicions[who.front()];
+  Verdict straggler = verdict(VerdictKind::kStraggler, "");
+  for (const std::size_t position : who) {
+    straggler.ranks.push_back(input_.ranks[position]);
+  }
+  straggler.excessMs = worst.excessMs.median();
+  straggler.share = *straggler.excessMs / window_.stepMs;
+  straggler.sinceStep = worst.sinceStep;
+  straggler.confidence = worst.test.confidence(static_cast<double>(ranks_));
+  straggler.evidence = worst.evidence(input_.arrivals[who.front()], ranks_);
+  straggler.cause = causeOf(straggler.evidence, worst.meanExcessMs());
+  const double compared =
+      options_.rule == Rule::kMovingAverage ? state_.ownPast[who.front()].median().value_or(0) : referenceMs_;
+  straggler.reason = stragglerReason(
+      straggler, worst, {gateMs_, window_.stepMs, window_.ranks[who.front()].meanSelfMs, compared}, options_);
+  return straggler;
+}
+
+// ---- The job ----
+
+void Judgement::tellMissing() {
+  std::vector<int> missing;
+  for (std::size_t i = 0; i < ranks_; ++i) {
+    if (!window_.ranks[i].told) {
+      missing.push_back(input_.ranks[i]);
+    }
+  }
+  if (missing == state_.missing) {
+    return;
+  }
+  if (missing.empty()) {
+    Verdict back = verdict(VerdictKind::kCleared, backReason(state_.missing, window_.firstStep));
+    back.ranks = state_.missing;
+    tell(std::move(back));
+  } else {
+    tell(verdict(VerdictKind::kAbstain, missingReason(missing, window_.firstStep)));
+  }
+  state_.missing = std::move(missing);
+}
+
+void Judgement::judgeJob() {
+  if (window_.told < ranks_) {
+    return;
+  }
+  if (state_.pace.add(window_, limit_)) {
+    tellJob(state_.pace.slower(), jobWideVerdict(), paceOverReason(state_.pace, window_.lastStep()));
+  }
+  const bool blamed = !named().empty();
+  if (state_.imbalance.add(window_, blamed, limit_) && !blamed) {
+    tellJob(state_.imbalance.uneven(), imbalanceVerdict(), imbalanceOverReason(window_.lastStep()));
+  }
+}
+
+// What concerns the whole job has begun, or is over.
+void Judgement::tellJob(bool begun, Verdict now, std::string overReason) {
+  if (!begun) {
+    now = verdict(VerdictKind::kCleared, std::move(overReason));
+    state_.cleared = now;
+  }
+  tell(std::move(now));
+}
+
+Verdict Judgement::jobWideVerdict() const {
+  Verdict slower = verdict(VerdictKind::kJobWide, jobWideReason(state_.pace));
+  slower.excessMs = state_.pace.excessMs();
+  slower.share = *slower.excessMs / window_.stepMs;
+  slower.sinceStep = state_.pace.sinceStep();
+  slower.confidence = state_.pace.confidence();
+  return slower;
+}
+
+Verdict Judgement::imbalanceVerdict() const {
+  Verdict uneven = verdict(VerdictKind::kImbalance, imbalanceReason(state_.imbalance));
+  uneven.excessMs = state_.imbalance.excessMs();
+  uneven.share = *uneven.excessMs / window_.stepMs;
+  uneven.sinceStep = state_.imbalance.sinceStep();
+  uneven.confidence = state_.imbalance.confidence();
+  return uneven;
+}
+
+// What weighs most comes first: a name, what is not known, what concerns everybody, what is over.
+Verdict Judgement::inForce() const {
+  if (ranks_ < 2) {
+    return verdict(VerdictKind::kAbstain, "a rank alone has no peers to be compared with");
+  }
+  if (!named().empty()) {
+    return stragglerVerdict();
+  }
+  if (!state_.missing.empty()) {
+    return verdict(VerdictKind::kAbstain, missingReason(state_.missing, window_.firstStep));
+  }
+  if (state_.windows < kMinWindows) {
+    return verdict(VerdictKind::kAbstain, tooFewReason(state_.windows));
+  }
+  const auto doubtful = std::find_if(state_.suspicions.begin(), state_.suspicions.end(),
+                                     [](const auto& rank) { return rank.contradicted; });
+  if (doubtful != state_.suspicions.end()) {
+    const auto position = static_cast<std::size_t>(doubtful - state_.suspicions.begin());
+    return contradicted(position);
+  }
+  if (state_.pace.slower()) {
+    return jobWideVerdict();
+  }
+  if (state_.imbalance.uneven()) {
+    return imbalanceVerdict();
+  }
+  return state_.cleared ? *state_.cleared : nobody();
+}
+
+Verdict Judgement::contradicted(std::size_t position) const {
+  const Suspicion& rank = state_.suspicions[position];
+  const Evidence evidence = rank.evidence(input_.arrivals[position], ranks_);
+  Verdict doubt = verdict(VerdictKind::kAbstain,
+                          contradictedReason(input_.ranks[position], rank.excessMs.median().value_or(0), evidence));
+  doubt.evidence = evidence;
+  return doubt;
+}
+
+Verdict Judgement::verdict(VerdictKind kind, std::string reason) const {
   Verdict verdict;
-  verdict.reason = reason;
+  verdict.kind = kind;
+  verdict.rule = toString(options_.rule);
+  verdict.step = window_.lastStep();
+  verdict.reason = std::move(reason);
   return verdict;
 }
 
-Verdict nobody(const DetectorInput& input, double gateMs) {
-  Verdict verdict;
-  verdict.kind = VerdictKind::kNone;
-  const RankExcess* worst = nullptr;
-  double worstMs = 0;
-  for (const auto& rank : input.ranks) {
-    const double excess = *quantile(rank.blocksMs, 0.5);
-    if (worst == nullptr || excess > worstMs) {
-      worst = &rank;
-      worstMs = excess;
-    }
+Verdict Judgement::nobody() const {
+  std::size_t worst = 0;
+  for (std::size_t i = 1; i < ranks_; ++i) {
+    worst = state_.suspicions[i].excessMs.median() > state_.suspicions[worst].excessMs.median() ? i : worst;
   }
-  verdict.excessMs = worstMs;
-  verdict.share = worstMs / input.stepMs;
-  verdict.reason = "the largest excess of self time over the peers' median is rank " + std::to_string(worst->rank) +
-                   "'s, " + fixed(worstMs, 2) + " ms a step; below " + fixed(gateMs, 2) +
-                   " ms, or not in most of the steps up to the end, nobody is named";
-  return verdict;
-}
-
-Verdict straggler(const std::vector<Suspicion>& named, const DetectorInput& input, double gateMs) {
-  const Suspicion& worst = named.front();
-  Verdict verdict;
-  verdict.kind = VerdictKind::kStraggler;
-  for (const auto& suspicion : named) {
-    verdict.ranks.push_back(suspicion.rank);
-  }
-  verdict.excessMs = worst.excessMs;
-  verdict.share = worst.excessMs / input.stepMs;
-  verdict.sinceStep = input.blockSteps.at(worst.firstBlock);
-  verdict.confidence = 1 - worst.pValue;
-  verdict.reason = "self time " + fixed(worst.excessMs, 2) + " ms a step above the median of its peers, more than " +
-                   fixed(gateMs, 2) + " ms (" + percent(gateMs / input.stepMs) + " of the step) in " +
-                   std::to_string(worst.above) + " of " + std::to_string(worst.blocks) + " blocks of steps";
-  return verdict;
+  const double excess = state_.suspicions[worst].excessMs.median().value_or(0);
+  Verdict none = verdict(VerdictKind::kNone, nobodyReason(input_.ranks[worst], excess, gateMs_));
+  none.excessMs = excess;
+  none.share = excess / window_.stepMs;
+  return none;
 }
 
 }  // namespace
 
-std::string_view toString(VerdictKind kind) {
-  switch (kind) {
-    case VerdictKind::kNone:
-      return "none";
-    case VerdictKind::kStraggler:
-      return "straggler";
-    default:
-      return "abstain";
-  }
-}
-
-Verdict detect(const DetectorInput& input, const DetectorOptions& options) {
-  if (input.ranks.size() < 2) {
-    return abstain("a rank alone has no peers to be compared with");
-  }
-  const std::size_t blocks = input.ranks.front().blocksMs.size();
-  const std::size_t needed = blocksNeeded(input.ranks.size(), options);
-  if (blocks < needed) {
-    const auto per = static_cast<std::size_t>(input.stepsPerBlock);
-    return abstain(std::to_string(blocks * per) + " steps were compared on all ranks; to name one of " +
-                   std::to_string(input.ranks.size()) + " it takes " + std::to_string(needed * per));
-  }
-  const double gateMs = std::max(options.absoluteGateMs, options.relativeGate * input.stepMs);
-  std::vector<Suspicion> named;
-  for (const auto& rank : input.ranks) {
-    const auto suspicion = suspect(rank, gateMs, options, input.ranks.size());
-    if (suspicion && suspicion->pValue <= options.significance) {
-      named.push_back(*suspicion);
-    }
-  }
-  std::stable_sort(named.begin(), named.end(), [](const auto& a, const auto& b) { return a.excessMs > b.excessMs; });
-  return named.empty() ? nobody(input, gateMs) : straggler(named, input, gateMs);
+Decision decide(DetectorState last, const DetectorInput& input, const DetectorOptions& options) {
+  Decision decision{std::move(last), {}};
+  decision.events = Judgement(decision.state, input, options).run();
+  return decision;
 }
 
 }  // namespace straggler

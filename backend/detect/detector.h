@@ -1,49 +1,70 @@
-// Detector: names the straggler, or says that nobody is one, or abstains. A pure function of what the ranks told.
+// Detector: names the straggler, or says what else is the matter, or that nobody is to blame, or abstains. Pure: what the
+// ranks did in a window and the last state in, the new state and what is to be told out. No clock, no threads, so a
+// recorded job gives the same verdicts again.
 //
-// For rank r and step t, the excess is r's self time less the median of its peers' self times in that step. Steps are
-// taken in blocks; a block's excess is the median of its steps, so single late steps (a checkpoint, a collector's pause)
-// do not count. A rank is a straggler if, over the longest run of blocks up to the end in which most do so, its excess
-// is above the gate
+// VERDICTS.md beside this file is the policy: kinds, formulas, gates, when it abstains, and a worked example.
 //
-//   gate = max(absoluteGateMs, relativeGate * median step length)
+//   state = {}; for each window:  {state, events} = decide(state, {compare(row), arrivals}, options)
 //
-// and that is significant: the one-sided sign test of "excess above the gate" against chance, times the number of ranks
-// (Bonferroni), is at most `significance`.
-//
-//   4 ranks, step 38 ms, gate max(0.5, 0.05 * 38) = 1.9 ms. Rank 2's blocks: 8.1 8.0 8.3 ... (20 of 20 above).
-//   p = 4 * 0.5^20 = 4e-6 -> straggler rank 2, +8.1 ms a step, 21 % of the step.
-//
-// It abstains when the ranks were compared over too few blocks for any rank to be significant.
+// `state.verdict` is the verdict in force; `events` are those that started, changed or cleared with this window, for which
+// a line is due.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
+#include "backend/detect/comparison.h"
+#include "backend/detect/imbalance.h"
+#include "backend/detect/pace.h"
+#include "backend/detect/rules.h"
+#include "backend/detect/suspicion.h"
 #include "backend/detect/verdict.h"
 
 namespace straggler {
 
 struct DetectorOptions {
-  double absoluteGateMs = 0.5;  // smaller excess is nobody's concern
-  double relativeGate = 0.05;   // of the step's length
-  double persistence = 0.8;     // share of the blocks that must be above the gate
-  double significance = 0.01;   // of the whole table, over all ranks
-};
-
-// One rank's excess, block by block, oldest first.
-struct RankExcess {
-  int rank = 0;  // global
-  std::vector<double> blocksMs;
+  Rule rule = Rule::kSelfTime;
+  double multiplier = 2;           // of the rules other than self_time
+  double absoluteGateMs = 0.5;     // smaller excess is nobody's concern
+  double relativeGate = 0.03;      // of the step's length
+  double falseAlarmWindows = 1e5;  // windows to a false alarm of the sequential test, over all ranks
+  double persistence = 0.8;        // share of the windows since the excess began that must be above the gate
+  double changeFactor = 1.5;       // an excess that grew or shrank by so much is told again
+  std::size_t changeWindows = 5;   // windows between two such lines
+  double significance = 0.01;      // of arrivals that contradict, over all ranks
 };
 
 struct DetectorInput {
-  std::vector<RankExcess> ranks;
-  std::vector<std::int64_t> blockSteps;  // number of each block's first step; ranks may have told of some windows only
-  double stepMs = 0;                     // median length of a step
-  std::int64_t stepsPerBlock = 10;
+  WindowComparison window;
+  std::vector<int> ranks;               // global, by position
+  std::vector<ArrivalCounts> arrivals;  // so far, by position
 };
 
-Verdict detect(const DetectorInput& input, const DetectorOptions& options = {});
+struct DetectorState {
+  std::vector<Suspicion> suspicions;  // by position
+  std::vector<Recent> ownPast;        // own time of each rank, for moving_average
+  std::vector<double> lastExcessMs;   // of the window before
+  Recent withinMs{20};                // noise, as seen within windows
+  Recent betweenMs{20};               // from window to window
+  Recent betweenLatelyMs{5};          // the same, so that a load that begins is seen soon
+  Pace pace;
+  Imbalance imbalance;
+  std::vector<int> missing;  // global ranks that told nothing of the last window
+  std::uint64_t windows = 0;
+  std::uint64_t incomplete = 0;  // of them
+  std::optional<Verdict> told;   // the last line about stragglers
+  std::size_t windowsSinceTold = 0;
+  std::optional<Verdict> cleared;  // the last of that kind
+  Verdict verdict;                 // in force
+};
+
+struct Decision {
+  DetectorState state;
+  std::vector<Verdict> events;
+};
+
+Decision decide(DetectorState last, const DetectorInput& input, const DetectorOptions& options = {});
 
 }  // namespace straggler

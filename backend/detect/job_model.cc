@@ -20,11 +20,18 @@ std::vector<RankModel> modelsOf(const std::vector<int>& ranks) {
 
 }  // namespace
 
-JobModel::JobModel(std::vector<int> ranks, int stepsPerBlock)
+JobModel::JobModel(std::vector<int> ranks, int stepsPerWindow, DetectorOptions options)
     : ranks_(modelsOf(ranks)),
-      steps_(ranks.size()),
-      stepsPerBlock_(static_cast<std::size_t>(stepsPerBlock)),
-      block_(ranks.size()) {}
+      windows_(ranks.size(), stepsPerWindow),
+      options_(options),
+      stepsPerWindow_(static_cast<std::size_t>(stepsPerWindow)) {
+  detector_.verdict.rule = toString(options_.rule);
+  detector_.verdict.reason = "no window of steps was compared on all ranks";
+}
+
+std::string JobModel::ruleText() const {
+  return describe(options_.rule, options_.multiplier, ranks_.size(), options_.absoluteGateMs, options_.relativeGate);
+}
 
 std::optional<std::size_t> JobModel::positionOf(int rank) const {
   const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), rank,
@@ -39,6 +46,8 @@ void JobModel::apply(const Frame& frame) {
     ++strangers_;
     return;
   }
+  windows_.sentAtOnce(std::count_if(frame.messages.begin(), frame.messages.end(),
+                                    [](const auto& message) { return std::holds_alternative<StepWindow>(message); }));
   for (const auto& message : frame.messages) {
     std::visit([&](const auto& m) { apply(ranks_[*position], m); }, message);
   }
@@ -59,20 +68,31 @@ void JobModel::apply(RankModel& /*rank*/, const GroupInfo& group) {
 void JobModel::apply(RankModel& rank, const StepWindow& window) {
   foundBy_ = std::max(foundBy_, window.foundBy);
   largestStride_ = std::max(largestStride_, window.stride);
+  const auto warmUp =
+      static_cast<std::size_t>(std::clamp<std::int64_t>(kWarmUpSteps - window.firstStep, 0, kWarmUpSteps));
+  if (window.selfUs.size() <= warmUp) {
+    return;
+  }
+  const auto mean = [steps = static_cast<double>(window.selfUs.size())](std::uint64_t us) {
+    return static_cast<double>(us) / 1e3 / steps;
+  };
+  const auto meanIfKnown = [&mean](const std::optional<std::uint64_t>& us) {
+    return us ? std::optional(mean(*us)) : std::nullopt;
+  };
+  RankWindow share{{},
+                   mean(window.durationUs),
+                   meanIfKnown(window.inputUs),
+                   meanIfKnown(window.cpuUs),
+                   meanIfKnown(window.runDelayUs)};
+  for (std::size_t step = warmUp; step < window.selfUs.size(); ++step) {
+    share.selfMs.push_back(window.selfUs[step] / 1e3);
+    rank.selfMs.add(share.selfMs.back());
+    rank.durationMs.add(share.stepMs);
+  }
   const auto position = static_cast<std::size_t>(&rank - ranks_.data());
-  const double steps = std::max<double>(1, static_cast<double>(window.selfUs.size()));
-  const double durationMs = static_cast<double>(window.durationUs) / 1e3 / steps;
-  for (std::size_t i = 0; i < window.selfUs.size(); ++i) {
-    const std::int64_t step = window.firstStep + static_cast<std::int64_t>(i);
-    const double selfMs = window.selfUs[i] / 1e3;
-    if (step < kWarmUpSteps) {
-      continue;
-    }
-    rank.selfMs.add(selfMs);
-    rank.durationMs.add(durationMs);
-    if (const auto complete = steps_.add(position, step, selfMs, durationMs)) {
-      compare(*complete);
-    }
+  const std::int64_t firstStep = window.firstStep + static_cast<std::int64_t>(warmUp);
+  for (const auto& row : windows_.add(position, firstStep, std::move(share))) {
+    judge(row);
   }
 }
 
@@ -87,29 +107,49 @@ void JobModel::apply(RankModel& rank, const ArrivalSamples& samples) {
 
 void JobModel::apply(RankModel& rank, const RankCounters& counters) { rank.counters = counters; }
 
-void JobModel::compare(const StepOfAllRanks& step) {
-  const auto peers = mediansOfOthers(step.selfMs);
-  ++stepsCompared_;
-  comparedMs_ += step.durationMs.front();
-  if (peers.empty()) {
+void JobModel::judge(const WindowRow& row) {
+  if (row.complete()) {
+    compareSteps(row);
+  }
+  DetectorInput input{straggler::compare(row), {}, {}};
+  // What is left of a window after warm-up, or at the end, has to be enough for a median.
+  if (2 * input.window.steps < stepsPerWindow_) {
     return;
   }
-  // Without its slowest rank, a step would have been shorter by what that rank is behind the second slowest.
-  const auto slowest = std::max_element(step.selfMs.begin(), step.selfMs.end());
-  double second = 0;
-  for (auto value = step.selfMs.begin(); value != step.selfMs.end(); ++value) {
-    second = value == slowest ? second : std::max(second, *value);
+  for (const auto& rank : ranks_) {
+    input.ranks.push_back(rank.rank);
+    input.arrivals.push_back({rank.latenessMs.count(), rank.timesLast});
   }
-  ranks_[static_cast<std::size_t>(slowest - step.selfMs.begin())].lostMs += *slowest - second;
+  auto [state, events] = decide(std::move(detector_), input, options_);
+  detector_ = std::move(state);
+  for (auto& event : events) {
+    history_.push_back(event);
+    events_.push_back(std::move(event));
+  }
+  while (history_.size() > kMaxHistory) {
+    history_.pop_front();
+  }
+}
 
-  blockFirst_ = blockFirst_.value_or(step.step);
-  for (std::size_t i = 0; i < peers.size(); ++i) {
-    block_[i].push_back(step.selfMs[i] - peers[i]);
+// Without its slowest rank, a step would have been shorter by what that rank is behind the second slowest.
+void JobModel::compareSteps(const WindowRow& row) {
+  std::size_t steps = row.ranks.front()->selfMs.size();
+  for (const auto& rank : row.ranks) {
+    steps = std::min(steps, rank->selfMs.size());
   }
-  if (block_.front().size() == stepsPerBlock_) {
-    blockSteps_.add(static_cast<double>(*std::exchange(blockFirst_, std::nullopt)));
-    for (std::size_t i = 0; i < block_.size(); ++i) {
-      ranks_[i].excessMs.add(*quantile(std::exchange(block_[i], {}), 0.5));
+  stepsCompared_ += steps;
+  comparedMs_ += row.ranks.front()->stepMs * static_cast<double>(steps);
+  for (std::size_t step = 0; step < steps; ++step) {
+    std::size_t slowest = 0;
+    double second = 0;
+    for (std::size_t i = 1; i < row.ranks.size(); ++i) {
+      const double self = row.ranks[i]->selfMs[step];
+      const double largest = row.ranks[slowest]->selfMs[step];
+      second = std::max(second, std::min(self, largest));
+      slowest = self > largest ? i : slowest;
+    }
+    if (row.ranks.size() > 1) {
+      ranks_[slowest].lostMs += row.ranks[slowest]->selfMs[step] - second;
     }
   }
 }
@@ -132,21 +172,6 @@ void JobModel::compare(const OpKey& key, const std::vector<RankSample>& samples)
       ranks_[*position].timesLast += rank == pattern.lastArriver ? 1 : 0;
     }
   }
-}
-
-Verdict JobModel::verdict() const {
-  DetectorInput input;
-  std::vector<double> lengths;
-  for (const auto& rank : ranks_) {
-    input.ranks.push_back({rank.rank, {rank.excessMs.values().begin(), rank.excessMs.values().end()}});
-    if (const auto median = rank.durationMs.quantile(0.5)) {
-      lengths.push_back(*median);
-    }
-  }
-  input.stepMs = quantile(lengths, 0.5).value_or(0);
-  input.blockSteps = {blockSteps_.values().begin(), blockSteps_.values().end()};
-  input.stepsPerBlock = static_cast<std::int64_t>(stepsPerBlock_);
-  return detect(input);
 }
 
 std::size_t JobModel::ranksHeard() const {

@@ -1,22 +1,24 @@
 // JobModel: everything that the ranks of a session have told, brought together and kept in bounded memory. Frames in,
 // numbers out; no clock, no threads. The live collector and a replay of the records feed it alike, so both report alike.
 //
-// A rank that tells nothing stays missing: no number is made up for it, and steps or operations that it should be part
-// of are not compared.
+// A rank that tells nothing stays missing: no number is made up for it, and operations that it should be part of are not
+// compared.
 #pragma once
 
 #include <array>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/detect/arrival_table.h"
 #include "backend/detect/clocks.h"
 #include "backend/detect/detector.h"
 #include "backend/detect/statistics.h"
-#include "backend/detect/step_table.h"
+#include "backend/detect/window_table.h"
 #include "backend/exchange/messages.h"
 
 namespace straggler {
@@ -31,7 +33,6 @@ struct RankModel {
   ThinnedSeries latenessMs;     // over the operations compared
   std::uint64_t timesLast = 0;  // of them
   double lostMs = 0;            // by how much shorter the steps compared would have been without this rank
-  ThinnedSeries excessMs;       // by block
 };
 
 // What is known of one kind of operation.
@@ -47,13 +48,22 @@ class JobModel {
   static constexpr std::int64_t kWarmUpSteps = 5;
   static constexpr std::uint64_t kWarmUpOperations = 10;
 
-  // `ranks`: global, of all members of the session, in ascending order. `stepsPerBlock`: the window's length.
-  JobModel(std::vector<int> ranks, int stepsPerBlock);
+  static constexpr std::size_t kMaxHistory = 100;  // verdicts that are kept
+
+  // `ranks`: global, of all members of the session, in ascending order.
+  JobModel(std::vector<int> ranks, int stepsPerWindow, DetectorOptions options = {});
 
   // A frame from a rank that is not a member is ignored and counted.
   void apply(const Frame& frame);
 
-  Verdict verdict() const;
+  // The verdict in force.
+  const Verdict& verdict() const { return detector_.verdict; }
+  // The verdicts that started, changed or cleared, oldest first.
+  const std::deque<Verdict>& history() const { return history_; }
+  // Those of them that were not taken yet.
+  std::vector<Verdict> takeEvents() { return std::exchange(events_, {}); }
+  // What the rule in force can see in this job, a sentence.
+  std::string ruleText() const;
 
   const std::vector<RankModel>& ranks() const { return ranks_; }
   const std::array<KindModel, kOpKinds>& kinds() const { return kinds_; }
@@ -62,7 +72,10 @@ class JobModel {
   std::size_t clocks() const { return clocks_.count(); }
   std::uint64_t stepsCompared() const { return stepsCompared_; }
   double comparedMs() const { return comparedMs_; }  // length of the steps compared
-  std::uint64_t stepsGivenUp() const { return steps_.givenUp(); }
+  std::uint64_t windowsCompared() const { return detector_.windows; }
+  std::uint64_t windowsIncomplete() const { return detector_.incomplete; }
+  std::uint64_t windowsLate() const { return windows_.late(); }
+  std::uint64_t windowsPassedOver() const { return windows_.passedOver(); }
   std::uint64_t operationsGivenUp() const { return arrivals_.givenUp(); }
   std::uint64_t strangers() const { return strangers_; }
   std::uint32_t largestStride() const { return largestStride_; }
@@ -76,7 +89,8 @@ class JobModel {
   void apply(RankModel& rank, const StepWindow& window);
   void apply(RankModel& rank, const ArrivalSamples& samples);
   void apply(RankModel& rank, const RankCounters& counters);
-  void compare(const StepOfAllRanks& step);
+  void judge(const WindowRow& row);
+  void compareSteps(const WindowRow& row);
   void compare(const OpKey& key, const std::vector<RankSample>& samples);
   std::optional<std::size_t> positionOf(int rank) const;
 
@@ -85,12 +99,13 @@ class JobModel {
   std::array<KindModel, kOpKinds> kinds_;
   Clocks clocks_;
   ArrivalTable arrivals_;
-  StepTable steps_;
+  WindowTable windows_;
+  DetectorOptions options_;
+  DetectorState detector_;
+  std::deque<Verdict> history_;
+  std::vector<Verdict> events_;
   StepsFoundBy foundBy_ = StepsFoundBy::kNone;
-  std::size_t stepsPerBlock_;
-  std::vector<std::vector<double>> block_;  // excess of the steps of the running block, by position
-  std::optional<std::int64_t> blockFirst_;  // first step of the running block
-  ThinnedSeries blockSteps_;                // first step of each block, thinned as the ranks' excessMs are
+  std::size_t stepsPerWindow_;
   std::uint64_t stepsCompared_ = 0;
   double comparedMs_ = 0;
   std::uint64_t strangers_ = 0;

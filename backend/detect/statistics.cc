@@ -39,14 +39,26 @@ std::vector<double> mediansOfOthers(const std::vector<double>& values) {
   return medians;
 }
 
-double signTestPValue(std::size_t successes, std::size_t trials) {
+double binomialTail(std::uint64_t successes, std::uint64_t trials, double p) {
   const auto n = static_cast<double>(trials);
+  const auto probability = [n, p](double k) {
+    return std::exp(std::lgamma(n + 1) - std::lgamma(k + 1) - std::lgamma(n - k + 1) + k * std::log(p) +
+                    (n - k) * std::log1p(-p));
+  };
+  // Away from the mean the terms only shrink, so the shorter tail is summed, until they add nothing.
+  constexpr double kNothing = 1e-18;
   double tail = 0;
-  for (std::size_t k = successes; k <= trials; ++k) {
-    const auto i = static_cast<double>(k);
-    tail += std::exp(std::lgamma(n + 1) - std::lgamma(i + 1) - std::lgamma(n - i + 1) - n * std::log(2.0));
+  const auto first = static_cast<double>(successes);
+  if (first > n * p) {
+    for (double k = first, term = 1; k <= n && term > kNothing * tail; ++k) {
+      tail += term = probability(k);
+    }
+    return std::min(tail, 1.0);
   }
-  return std::min(tail, 1.0);
+  for (double k = first - 1, term = 1; k >= 0 && term > kNothing * tail; --k) {
+    tail += term = probability(k);
+  }
+  return std::clamp(1 - tail, 0.0, 1.0);
 }
 
 void ThinnedSeries::add(double value) {

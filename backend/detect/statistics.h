@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -15,8 +16,8 @@ std::optional<double> quantile(std::vector<double> values, double q);
 //   {1, 2, 10}  ->  {6, 5.5, 1.5}
 std::vector<double> mediansOfOthers(const std::vector<double>& values);
 
-// P(X >= successes) for X ~ Binomial(trials, 1/2): the one-sided sign test.
-double signTestPValue(std::size_t successes, std::size_t trials);
+// P(X >= successes) for X ~ Binomial(trials, p), 0 < p < 1.
+double binomialTail(std::uint64_t successes, std::uint64_t trials, double p);
 
 // A series of bounded memory: when it is full, every other value is dropped and from then on only one in `stride()` is
 // kept, so what is left is spread evenly over all that was added. Count, sum and maximum are of all values.

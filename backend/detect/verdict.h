@@ -25,6 +25,7 @@ struct Evidence {
   std::optional<double> inputMs;     // excess over its peers, a step: inside a DataLoader's fetch
   std::optional<double> cpuMs;       // the same: the training thread ran on a processor
   std::optional<double> runDelayMs;  // the same: it was ready to run and waited for a processor
+  std::size_t operations = 0;        // that were compared, of all ranks of their group
   std::optional<double> lastShare;   // of the operations compared, at how many it was the last arriver
   std::optional<double> lastPValue;  // that it is last so often by chance
 

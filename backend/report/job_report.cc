@@ -77,8 +77,9 @@ std::vector<std::string> notesOf(const JobModel& model, const JobReport& report)
     notes.push_back(std::to_string(captured) +
                     " operations were captured into device graphs: their replays are not seen");
   }
-  if (model.stepsGivenUp() + model.operationsGivenUp() > 0) {
-    notes.push_back(std::to_string(model.stepsGivenUp()) + " steps and " + std::to_string(model.operationsGivenUp()) +
+  if (model.windowsPassedOver() + model.operationsGivenUp() > 0) {
+    notes.push_back(std::to_string(model.windowsPassedOver()) + " windows of steps and " +
+                    std::to_string(model.operationsGivenUp()) +
                     " operations were given up: not every rank told of them");
   }
   if (model.strangers() > 0) {
@@ -122,6 +123,11 @@ JobReport jobReport(const JobModel& model, std::uint64_t linesLost) {
     report.stepMs = model.comparedMs() / static_cast<double>(report.stepsCompared);
   }
   report.verdict = model.verdict();
+  report.history = {model.history().begin(), model.history().end()};
+  report.windowsCompared = model.windowsCompared();
+  report.windowsIncomplete = model.windowsIncomplete();
+  report.windowsLate = model.windowsLate();
+  report.ruleText = model.ruleText();
   report.skew = skewRows(model);
   report.notes = notesOf(model, report);
   return report;

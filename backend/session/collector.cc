@@ -32,11 +32,23 @@ void Collector::receive() {
       }
       if (frame) {
         reporter_->received(*frame);
+        tellEvents();
       }
     }
   }
   const MutexLock lock(modelMutex_);
   recordsLost_ = reporter_->recordsLost();
+}
+
+void Collector::tellEvents() {
+  std::vector<Verdict> events;
+  {
+    const MutexLock lock(modelMutex_);
+    events = model_.takeEvents();
+  }
+  for (const auto& event : events) {
+    reporter_->changed(event, report());
+  }
 }
 
 void Collector::arm(Instant now, bool mustArm) {

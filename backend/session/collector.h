@@ -41,6 +41,7 @@ class Collector {
 
  private:
   void receive();
+  void tellEvents();
   void arm(Instant now, bool mustArm);
   bool allFinal() const;
 

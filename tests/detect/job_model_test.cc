@@ -64,7 +64,10 @@ TEST(JobModel, rankThatFallsSilentNamesNobody) {
     }
   }
   EXPECT_EQ(model.stepsCompared(), 145U);
-  EXPECT_EQ(model.verdict().kind, VerdictKind::kNone);
+  EXPECT_EQ(model.verdict().kind, VerdictKind::kAbstain);
+  EXPECT_TRUE(model.verdict().ranks.empty());
+  EXPECT_NE(model.verdict().reason.find("nothing was heard of rank 2"), std::string::npos) << model.verdict().reason;
+  EXPECT_GT(model.windowsIncomplete(), 0U);
 }
 
 TEST(JobModel, strangersAreIgnoredAndCounted) {

@@ -58,9 +58,23 @@ TEST(JobVerdict, culpritIsNamedBesideARankThatHasADuty) {
   EXPECT_EQ(verdictOn(job).ranks, std::vector<int>{2});
 }
 
-TEST(JobVerdict, latenessThatRotatesNamesNobody) {
-  SyntheticJob job;
-  job.selfMs = [](int rank, std::int64_t step) { return noisy(rank, step) + (step % 4 == rank ? 8 : 0); };
+TEST(JobVerdict, latenessThatRotatesIsAnImbalanceAndNamesNobody) {
+  for (const int ranks : {2, 4, 8}) {
+    SyntheticJob job{.ranks = ranks};
+    job.selfMs = [=](int rank, std::int64_t step) { return noisy(rank, step) + (step % ranks == rank ? 8 : 0); };
+    const Verdict verdict = verdictOn(job);
+    EXPECT_EQ(verdict.kind, VerdictKind::kImbalance) << ranks << " ranks";
+    EXPECT_TRUE(verdict.ranks.empty());
+    EXPECT_NEAR(*verdict.excessMs, 8, 1);
+  }
+}
+
+TEST(JobVerdict, collectorPausesOnAllRanksNameNobody) {
+  SyntheticJob job{.steps = 3000};
+  job.selfMs = [](int rank, std::int64_t step) {
+    const bool pauses = static_cast<std::uint64_t>(step * 2654435761 + rank * 40503) % 100 == 0;
+    return noisy(rank, step) + (pauses ? 200 : 0);
+  };
   EXPECT_EQ(verdictOn(job).kind, VerdictKind::kNone);
 }
 
@@ -70,10 +84,13 @@ TEST(JobVerdict, singleSpikeNamesNobody) {
   EXPECT_EQ(verdictOn(job).kind, VerdictKind::kNone);
 }
 
-TEST(JobVerdict, everybodySlowNamesNobody) {
+TEST(JobVerdict, everybodySlowIsJobWideAndNamesNobody) {
   SyntheticJob job;
   job.selfMs = [](int rank, std::int64_t step) { return noisy(rank, step) + (step >= 150 ? 8 : 0); };
-  EXPECT_EQ(verdictOn(job).kind, VerdictKind::kNone);
+  const Verdict verdict = verdictOn(job);
+  EXPECT_EQ(verdict.kind, VerdictKind::kJobWide);
+  EXPECT_TRUE(verdict.ranks.empty());
+  EXPECT_EQ(verdict.sinceStep, 150);
 }
 
 TEST(JobVerdict, warmUpThatOnlyOneRankHasNamesNobody) {
@@ -90,13 +107,18 @@ TEST(JobVerdict, lateStartTellsSinceWhichStep) {
   EXPECT_EQ(verdict.sinceStep, 155);
 }
 
-TEST(JobVerdict, longJobStillTellsSinceWhichStep) {
-  // 2000 blocks: the series keeps one in four.
+TEST(JobVerdict, stepIsRightWithinAWindowToo) {
+  SyntheticJob job;
+  job.selfMs = [](int rank, std::int64_t step) { return 25 + (rank == 2 && step >= 153 ? 8 : 0); };
+  EXPECT_EQ(verdictOn(job).sinceStep, 153);
+}
+
+TEST(JobVerdict, longJobTellsSinceWhichStep) {
   SyntheticJob job{.steps = 20'000};
   job.selfMs = [](int rank, std::int64_t step) { return 25 + (rank == 2 && step >= 12'000 ? 8 : 0); };
   const Verdict verdict = verdictOn(job);
   EXPECT_EQ(verdict.ranks, std::vector<int>{2});
-  EXPECT_NEAR(static_cast<double>(*verdict.sinceStep), 12'000, 40);
+  EXPECT_EQ(verdict.sinceStep, 12'000);
 }
 
 TEST(JobVerdict, stepNumbersStayRightWhereRanksTellOfSomeWindowsOnly) {
@@ -124,7 +146,7 @@ TEST(JobVerdict, victimsOfTheCulpritAreNotNamed) {
 }
 
 TEST(JobVerdict, tooShortAJobAbstains) {
-  SyntheticJob job{.steps = 80};
+  SyntheticJob job{.steps = 20};
   job.selfMs = [](int rank, std::int64_t) { return rank == 2 ? 33.0 : 25.0; };
   EXPECT_EQ(verdictOn(job).kind, VerdictKind::kAbstain);
 }

@@ -67,23 +67,35 @@ TEST(MediansOfOthers, agreesWithLeavingEachValueOut) {
   }
 }
 
-TEST(SignTest, knownValues) {
-  EXPECT_NEAR(signTestPValue(10, 10), 1.0 / 1024, 1e-12);
-  EXPECT_NEAR(signTestPValue(9, 10), 11.0 / 1024, 1e-12);
-  EXPECT_NEAR(signTestPValue(8, 10), 56.0 / 1024, 1e-12);
-  EXPECT_NEAR(signTestPValue(5, 10), 638.0 / 1024, 1e-12);
-  EXPECT_NEAR(signTestPValue(1, 1), 0.5, 1e-12);
+TEST(BinomialTail, knownValues) {
+  EXPECT_NEAR(binomialTail(10, 10, 0.5), 1.0 / 1024, 1e-12);
+  EXPECT_NEAR(binomialTail(9, 10, 0.5), 11.0 / 1024, 1e-12);
+  EXPECT_NEAR(binomialTail(8, 10, 0.5), 56.0 / 1024, 1e-12);
+  EXPECT_NEAR(binomialTail(5, 10, 0.5), 638.0 / 1024, 1e-12);
+  EXPECT_NEAR(binomialTail(1, 1, 0.5), 0.5, 1e-12);
 }
 
-TEST(SignTest, nothingTriedSaysNothing) {
-  EXPECT_NEAR(signTestPValue(0, 0), 1, 1e-12);
-  EXPECT_NEAR(signTestPValue(0, 10), 1, 1e-12);
+TEST(BinomialTail, nothingTriedSaysNothing) {
+  EXPECT_NEAR(binomialTail(0, 0, 0.5), 1, 1e-12);
+  EXPECT_NEAR(binomialTail(0, 10, 0.5), 1, 1e-12);
 }
 
-TEST(SignTest, staysAProbabilityForManyTrials) {
-  EXPECT_GT(signTestPValue(512, 512), 0);
-  EXPECT_NEAR(signTestPValue(256, 512), 0.5 + 0.0352 / 2, 1e-3);
-  EXPECT_LE(signTestPValue(0, 100'000), 1);
+TEST(BinomialTail, takesAnyProbability) {
+  EXPECT_NEAR(binomialTail(3, 4, 0.25), 4 * 0.75 / 64 + 1.0 / 256, 1e-12);
+  EXPECT_NEAR(binomialTail(1, 4, 0.25), 1 - 81.0 / 256, 1e-12);
+  EXPECT_NEAR(binomialTail(1, 60, 1.0 / 64), 1 - std::pow(63.0 / 64, 60), 1e-12);
+}
+
+TEST(BinomialTail, isCheapForAMillionTrials) {
+  EXPECT_NEAR(binomialTail(500'000, 1'000'000, 0.5), 0.5, 1e-3);
+  EXPECT_NEAR(binomialTail(10, 1'000'000, 0.5), 1, 1e-12);
+  EXPECT_LT(binomialTail(510'000, 1'000'000, 0.5), 1e-80);
+}
+
+TEST(BinomialTail, staysAProbabilityForManyTrials) {
+  EXPECT_GT(binomialTail(512, 512, 0.5), 0);
+  EXPECT_NEAR(binomialTail(256, 512, 0.5), 0.5 + 0.0352 / 2, 1e-3);
+  EXPECT_LE(binomialTail(0, 100'000, 0.5), 1);
 }
 
 TEST(ThinnedSeries, keepsEverythingUntilItIsFull) {

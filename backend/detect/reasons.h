@@ -1,0 +1,32 @@
+// Reasons: the sentence of each verdict, with the numbers behind it.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "backend/detect/detector.h"
+
+namespace straggler {
+
+// The numbers of the window that was judged last.
+struct Numbers {
+  double gateMs = 0;
+  double stepMs = 0;
+  double selfMs = 0;       // own time of the worst rank, mean of a step
+  double referenceMs = 0;  // what a rule other than self_time compares it with
+};
+
+std::string stragglerReason(const Verdict& verdict, const Suspicion& worst, const Numbers& numbers,
+                            const DetectorOptions& options);
+std::string clearedReason(const Verdict& cleared);
+std::string contradictedReason(int rank, double excessMs, const Evidence& evidence);
+std::string missingReason(const std::vector<int>& missing, std::int64_t step);
+std::string backReason(const std::vector<int>& ranks, std::int64_t step);
+std::string imbalanceReason(const Imbalance& imbalance);
+std::string jobWideReason(const Pace& pace);
+std::string paceOverReason(const Pace& pace, std::int64_t step);
+std::string imbalanceOverReason(std::int64_t step);
+std::string nobodyReason(int rank, double excessMs, double gateMs);
+std::string tooFewReason(std::uint64_t windows);
+
+}  // namespace straggler

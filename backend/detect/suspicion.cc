@@ -1,0 +1,98 @@
+#include "backend/detect/suspicion.h"
+
+#include <algorithm>
+
+#include "backend/detect/statistics.h"
+
+namespace straggler {
+namespace {
+
+// The step from which on a rank is above the gate: where the sum of what it is above has its minimum.
+//   excess 0 0 8 8 8, gate 1: sums -1 -2 5 12 19 -> the third step
+std::size_t firstStepAbove(const std::vector<double>& excessMs, double gateMs) {
+  double sum = 0;
+  double smallest = 0;
+  std::size_t first = 0;
+  for (std::size_t step = 0; step < excessMs.size(); ++step) {
+    sum += excessMs[step] - gateMs;
+    if (sum < smallest) {
+      smallest = sum;
+      first = step + 1;
+    }
+  }
+  return std::min(first, excessMs.empty() ? 0 : excessMs.size() - 1);
+}
+
+}  // namespace
+
+void Recent::add(double value) {
+  if (values_.size() < capacity_) {
+    values_.push_back(value);
+  } else {
+    values_[next_] = value;
+  }
+  next_ = (next_ + 1) % capacity_;
+}
+
+std::optional<double> Recent::median(std::size_t atLeast) const {
+  return values_.size() < atLeast ? std::nullopt : quantile(values_, 0.5);
+}
+
+void Suspicion::Sum::add(const std::optional<double>& value) {
+  if (value) {
+    ms += *value;
+    ++windows;
+  }
+}
+
+std::optional<double> Suspicion::Sum::mean() const {
+  return windows > 0 ? std::optional(ms / static_cast<double>(windows)) : std::nullopt;
+}
+
+void Suspicion::begin(const RankComparison& rank, const WindowComparison& window, double gateMs) {
+  sinceStep = window.firstStep + static_cast<std::int64_t>(firstStepAbove(rank.stepExcessMs, gateMs));
+  windows = above = 0;
+  excess_ = input_ = cpu_ = runDelay_ = {};
+  before_ = seen_;
+  excessMs.clear();
+}
+
+void Suspicion::add(const RankComparison& rank, const WindowComparison& window, double gateMs, bool isAbove,
+                    const ArrivalCounts& arrivals) {
+  const bool suspected = test.on || test.score > 0;
+  if (suspected && windows == 0) {
+    begin(rank, window, gateMs);
+  }
+  seen_ = arrivals;
+  excessMs.add(rank.excessMs);
+  if (!suspected) {
+    windows = 0;
+    contradicted = false;
+    return;
+  }
+  ++windows;
+  above += isAbove ? 1 : 0;
+  excess_.add(rank.meanExcessMs);
+  input_.add(rank.inputMs);
+  cpu_.add(rank.cpuMs);
+  runDelay_.add(rank.runDelayMs);
+}
+
+double Suspicion::meanExcessMs() const { return excess_.mean().value_or(0); }
+
+Evidence Suspicion::evidence(const ArrivalCounts& now, std::size_t ranks) const {
+  Evidence evidence;
+  evidence.windows = windows;
+  evidence.inputMs = input_.mean();
+  evidence.cpuMs = cpu_.mean();
+  evidence.runDelayMs = runDelay_.mean();
+  evidence.operations = now.compared - before_.compared;
+  if (evidence.operations > 0) {
+    const std::uint64_t last = now.last - before_.last;
+    evidence.lastShare = static_cast<double>(last) / static_cast<double>(evidence.operations);
+    evidence.lastPValue = binomialTail(last, evidence.operations, 1 / static_cast<double>(ranks));
+  }
+  return evidence;
+}
+
+}  // namespace straggler

@@ -1,0 +1,79 @@
+// Suspicion: what the detector knows of one rank between windows. A plain value; the detector decides, this adds up.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "backend/detect/comparison.h"
+#include "backend/detect/cusum.h"
+#include "backend/detect/verdict.h"
+
+namespace straggler {
+
+// How often a rank was the last arriver so far, of the operations compared.
+struct ArrivalCounts {
+  std::uint64_t compared = 0;
+  std::uint64_t last = 0;
+};
+
+// The last few values of a rank or of the job, the oldest overwritten first.
+class Recent {
+ public:
+  explicit Recent(std::size_t capacity) : capacity_(capacity) {}
+  void add(double value);
+  void clear() { values_.clear(); }
+  std::size_t size() const { return values_.size(); }
+  // Nothing where there are fewer than `atLeast`.
+  std::optional<double> median(std::size_t atLeast = 1) const;
+
+ private:
+  std::size_t capacity_;
+  std::size_t next_ = 0;
+  std::vector<double> values_;
+};
+
+struct Suspicion {
+  static constexpr std::size_t kRecent = 5;  // windows
+
+  Cusum test;
+  std::int64_t sinceStep = 0;  // of the excess that the test is about
+  std::size_t windows = 0;     // since then
+  std::size_t above = 0;       // of them, above the gate
+  Recent excessMs{kRecent};    // of the last windows, whatever the test says
+  double toldMs = 0;           // excess, when it was last told
+  bool contradicted = false;   // the arrivals say otherwise
+
+  // Takes a window in which the rank told. `change` is what the test said of it.
+  void add(const RankComparison& rank, const WindowComparison& window, double gateMs, bool isAbove,
+           const ArrivalCounts& arrivals);
+
+  // The excess is over.
+  void end() {
+    test = {};
+    windows = 0;
+    toldMs = 0;
+  }
+
+  // Since the excess began.
+  Evidence evidence(const ArrivalCounts& now, std::size_t ranks) const;
+  double meanExcessMs() const;
+
+ private:
+  struct Sum {
+    double ms = 0;
+    std::size_t windows = 0;
+    void add(const std::optional<double>& value);
+    std::optional<double> mean() const;
+  };
+  void begin(const RankComparison& rank, const WindowComparison& window, double gateMs);
+
+  Sum excess_;
+  Sum input_;
+  Sum cpu_;
+  Sum runDelay_;
+  ArrivalCounts before_;  // when the excess began
+  ArrivalCounts seen_;    // at the last window
+};
+
+}  // namespace straggler

@@ -1,0 +1,14 @@
+#include "backend/detect/verdict.h"
+
+#include <array>
+
+namespace straggler {
+namespace {
+
+constexpr std::array<std::string_view, 6> kNames = {"none", "straggler", "imbalance", "job_wide", "cleared", "abstain"};
+
+}  // namespace
+
+std::string_view toString(VerdictKind kind) { return kNames.at(static_cast<std::size_t>(kind)); }
+
+}  // namespace straggler
