@@ -1,14 +1,17 @@
 """A job for the naming bench: DDP on gloo, steps of mostly sleep, several sessions one after the other.
 
-It has no word of ours. Its steps have an input (a DataLoader), a forward and a backward part, so that delays can be
-put into each.
+It has no word of ours. Its steps have an input (a DataLoader), a forward and a backward part, so that delays can be put
+into each; the gradients of its layers are reduced in buckets of their own. Rank 0 leaves the time at which each step
+ended, on the monotonic clock, in the file that `--times` names.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import time
+from pathlib import Path
 
 import torch
 import torch.distributed as dist
@@ -17,6 +20,7 @@ from torch.nn.parallel import DistributedDataParallel
 from torch.utils.data import DataLoader, Dataset
 
 FIRST_PORT = 29650
+BUCKET_MB = 0.01  # less than a layer
 
 
 class Samples(Dataset[torch.Tensor]):
@@ -45,18 +49,27 @@ class SleepingLayer(nn.Module):
         return out
 
 
-def session(number: int, steps: int, base_ms: float) -> None:
+def session(number: int, steps: int, base_ms: float) -> list[float]:
     # A store of its own: torch's gloo meets the keys of the session before on one that lives on.
     store = dist.TCPStore("127.0.0.1", FIRST_PORT + number, is_master=os.environ["RANK"] == "0", use_libuv=True)
     dist.init_process_group("gloo", store=store, rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
-    layers = [SleepingLayer(base_ms / 4e3), nn.ReLU(), SleepingLayer(base_ms / 4e3), nn.Linear(64, 8)]
-    model = DistributedDataParallel(nn.Sequential(*layers))
+    layers = [
+        SleepingLayer(base_ms / 4e3),
+        nn.ReLU(),
+        SleepingLayer(base_ms / 4e3),
+        nn.Linear(64, 64),
+        nn.Linear(64, 8),
+    ]
+    model = DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=BUCKET_MB)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    ends = []
     for batch in DataLoader(Samples(16 * steps), batch_size=16):
         optimizer.zero_grad()
         model(batch).square().mean().backward()
         optimizer.step()
+        ends.append(time.monotonic())
     dist.destroy_process_group()
+    return ends
 
 
 def main() -> None:
@@ -64,10 +77,12 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=1)
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--base-ms", type=float, default=30.0)
+    parser.add_argument("--times", type=Path, default=None)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    for number in range(args.sessions):
-        session(number, args.steps, args.base_ms)
+    times = [session(number, args.steps, args.base_ms) for number in range(args.sessions)]
+    if args.times is not None and os.environ["RANK"] == "0":
+        args.times.write_text(json.dumps(times))
 
 
 if __name__ == "__main__":
