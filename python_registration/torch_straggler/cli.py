@@ -7,9 +7,9 @@
 | `straggler settings` | the settings, their values here, and what is allowed |
 | `straggler bench …` | the skew benchmark |
 
-Exit status: 0 done; 1 it could not be done (nothing to report from or to compare, a setting that is not valid, a library
-that does not fit the installed torch), with one line that says why; 2 a command line that is not understood. `run`
-otherwise ends as torchrun does.
+Exit status: 0 done; 1 it could not be done (nothing to report from or to compare, a setting that is not valid, a
+library that does not fit the installed torch), with one line that says why; 2 a command line that is not understood.
+`run` otherwise ends as torchrun does.
 """
 
 from __future__ import annotations
