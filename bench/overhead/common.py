@@ -31,6 +31,24 @@ def interval(values: list[float]) -> list[float]:
     return [float(np.median(values)), float(result.confidence_interval.low), float(result.confidence_interval.high)]
 
 
+def ratio_interval(above: list[float], *below: list[float]) -> list[float]:
+    """Ratio of paired times and its 95 % bootstrap interval: one value a round, all of the same rounds.
+
+    The logarithm of `above` over the geometric mean of `below`, of each round; of these the mean of the middle half,
+    which moves with outliers as little as a median does, and 15 to 20 % less with everything else.
+    """
+    logs = np.log(above) - np.mean([np.log(times) for times in below], axis=0)
+
+    def middle(values: np.ndarray, axis: int = -1) -> np.ndarray:
+        return stats.trim_mean(values, 0.25, axis=axis)
+
+    result = stats.bootstrap(
+        (logs,), middle, n_resamples=2000, batch=100, method="percentile", rng=np.random.default_rng(0)
+    )
+    bounds = result.confidence_interval
+    return [float(np.exp(value)) for value in (middle(logs), bounds.low, bounds.high)]
+
+
 NAMES = ("bare", "wrapped", "control")  # the control is the bare one again
 
 

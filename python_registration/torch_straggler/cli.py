@@ -7,9 +7,9 @@
 | `straggler settings` | the settings, their values here, and what is allowed |
 | `straggler bench …` | the skew benchmark |
 
-Exit status: 0 done; 1 it could not be done (nothing to report from, a setting that is not valid, a library that does
-not fit the installed torch), with one line that says why; 2 a command line that is not understood. `run` otherwise
-ends as torchrun does.
+Exit status: 0 done; 1 it could not be done (nothing to report from or to compare, a setting that is not valid, a
+library that does not fit the installed torch), with one line that says why; 2 a command line that is not understood.
+`run` otherwise ends as torchrun does.
 """
 
 from __future__ import annotations
@@ -82,10 +82,12 @@ def _report(options: argparse.Namespace) -> int:
         recording = replay.read(options.path)
     except replay.NoReportError as error:
         return _fail("report", str(error))
-    last = recording.sessions[-1].replay
-    print(last.report_json() if options.json else last.text().rstrip("\n"))
+    last = recording.sessions[-1]
+    print(last.replay.report_json() if options.json else last.replay.text().rstrip("\n"))
     for warning in recording.warnings():
         print(f"straggler report: {warning}", file=sys.stderr)
+    if not last.compared():
+        return _fail("report", "nothing could be compared: no step and no operation is known of every rank")
     return 0
 
 

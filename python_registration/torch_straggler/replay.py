@@ -34,6 +34,11 @@ class Session:
     replay: _C.Replay
     measurements: int = 0
 
+    def compared(self) -> bool:
+        """Whether any step or operation is known of every rank. Of a rank alone there is nothing to compare."""
+        report = json.loads(self.replay.report_json())
+        return bool(report["world_size"] == 1 or report["steps"] or report["skew"])
+
 
 @dataclass
 class Recording:

@@ -28,11 +28,13 @@ class CountingReplay:
         return True
 
     def report_json(self) -> str:
-        return json.dumps({"windows": self.windows})
+        return json.dumps({"windows": self.windows, **COMPARED})
 
     def text(self) -> str:
         return f"table of {self.windows} windows"
 
+
+COMPARED = {"world_size": 2, "steps": 5, "skew": []}
 
 SESSION = b'{"schema": 1, "type": "session"}\n'
 WINDOW = b'{"schema": 1, "type": "window", "rank": 0}\n'
@@ -57,7 +59,7 @@ def test_report_prints_the_table_or_the_record(records: Path, capsys: pytest.Cap
     assert cli.main(["report", path]) == 0
     assert capsys.readouterr() == ("table of 2 windows\n", "")
     assert cli.main(["report", path + "/job.jsonl", "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == {"windows": 2}
+    assert json.loads(capsys.readouterr().out) == {"windows": 2, **COMPARED}
 
 
 def test_a_last_line_that_is_cut_off_is_said_and_the_rest_is_used(
@@ -108,11 +110,34 @@ def test_what_follows_a_bad_session_line_is_not_taken_for_the_session_before(
     assert "line 4 is not used: a record that belongs to no session" in err
 
 
+# Two ranks on one clock, in one group, and no window: what is known of the arrivals is all there is to report from.
+MEETING = b"""{"schema": 1, "type": "session", "ranks": [0, 1], "window": 10}
+{"schema": 1, "type": "rank", "host": "h", "pid": 1, "clock_domain": "c", "rank": 0}
+{"schema": 1, "type": "rank", "host": "h", "pid": 2, "clock_domain": "c", "rank": 1}
+{"schema": 1, "type": "group", "name": "0", "desc": "", "backend": "gloo", "ranks": [0, 1], "rank": 0}
+"""
+
+
+def arrivals(rank: int, first: int) -> bytes:
+    """The record of a rank's arrivals at twenty operations of the group, from number `first` on."""
+    numbers = range(first, first + 20)
+    of_group = {"group": 0x350CA8AF, "kind": "all_reduce", "completed_ns": None}  # the hash of "0"
+    operations = [of_group | {"collective_seq_id": number, "arrival_ns": 1000 * number} for number in numbers]
+    line = {"schema": 1, "type": "arrivals", "rank": rank, "sampling": 1, "operations": operations}
+    return json.dumps(line).encode() + b"\n"
+
+
 def test_arrivals_without_a_window_are_enough_for_a_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    session = b'{"schema": 1, "type": "session", "ranks": [0, 1], "window": 10}\n'
-    arrivals = b'{"schema": 1, "type": "arrivals", "rank": 0, "sampling": 1, "operations": []}\n'
-    assert cli.main(["report", write(tmp_path, session, arrivals)]) == 0
+    assert cli.main(["report", write(tmp_path, MEETING, arrivals(0, 0), arrivals(1, 0))]) == 0
     assert "of 2 ranks" in capsys.readouterr().out
+
+
+def test_records_in_which_no_operation_matches_fail_loudly(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CASES 2.07: what there is is shown, with a line and an exit status that cannot be overlooked."""
+    assert cli.main(["report", write(tmp_path, MEETING, arrivals(0, 0), arrivals(1, 100))]) == 1
+    out, err = capsys.readouterr()
+    assert "of 2 ranks" in out
+    assert "nothing could be compared" in err
 
 
 @pytest.mark.parametrize("lines", [[], [SESSION], [b"garbage\n"], [WINDOW]])
