@@ -13,8 +13,9 @@
 // tell nothing; a session that has ended is heard of no more, since its recorder is only held weakly; and in a forked
 // child, where the recorder's lock may be held by a thread that does not exist, what was inherited does nothing.
 //
-// Cost, on a core of 2.1 GHz with torch 2.15: 0.2 us for every scope, 0.5 us for a fetch, where torch's own cost of a
-// scope is 15 us. Scopes of the user are few a step: fetches, the optimizer's step, DDP's forward.
+// Cost: 0.5 us for every scope of the user, a fetch or not, where torch alone takes 4.7 us (medians of 400 turns of 500
+// scopes, two processes in turns, torch 2.15 on one core of an AMD EPYC that was shared). A DataLoader over tensors that
+// are there gives a batch in 9.5 us instead of 8.7. Such scopes are few a step: fetches, the optimizer, DDP's forward.
 //
 // Contract: never throws, and takes no lock but the recorder's short one. Scopes that nest are told each: whoever adds
 // them up takes their union.

@@ -32,7 +32,7 @@ class Recorder {
  public:
   // 8 MB at most, by the promise made to users.
   static constexpr std::size_t kMaxBytes = std::size_t{8} << 20;
-  // Many times what comes in between two turns of the monitor: torch alone takes some 15 microseconds a fetch.
+  // Many times what comes in between two turns of the monitor: torch alone takes some 5 microseconds a fetch.
   static constexpr std::size_t kFetchCapacity = 4096;
   static constexpr std::size_t kDefaultCapacity = (kMaxBytes - kFetchCapacity * sizeof(Fetch)) / sizeof(Operation);
 
