@@ -56,7 +56,7 @@ void InputProbe::watch(const std::shared_ptr<Recorder>& recorder) noexcept {
     static const at::CallbackHandle added = at::addGlobalCallback(
         at::RecordFunctionCallback(&begin, &end).scopes({at::RecordScope::USER_SCOPE}).needsInputs(false));
     (void)added;
-    watched.emplace(recorder);
+    watched = Watched{recorder, ProcessBound()};
   } catch (const std::exception&) {
     // No memory: this thread's fetches are not seen, and its input time stays unknown.
   }
