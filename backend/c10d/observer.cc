@@ -1,9 +1,12 @@
 #include "backend/c10d/observer.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <exception>
 #include <utility>
 
+#include "backend/c10d/input_probe.h"
 #include "backend/c10d/observed_work.h"
 
 namespace straggler {
@@ -13,7 +16,12 @@ namespace straggler {
 bool Observer::onTrainingThread() noexcept {
   const auto self = std::this_thread::get_id();
   std::thread::id none;
-  return trainingThread_.compare_exchange_strong(none, self) || none == self;
+  if (!trainingThread_.compare_exchange_strong(none, self)) {
+    return none == self;
+  }
+  recorder_->setTrainingThread(gettid());
+  InputProbe::watch(recorder_);
+  return true;
 }
 
 Ticket Observer::enter(GroupId group, const Call& call) noexcept {

@@ -13,8 +13,15 @@
 //   release 0 ms | compute | bucket arrives 12 | compute | last bucket arrives 20 | blocked | release 24
 //   self time 20 ms, wait time 4 ms
 //
+// A fetch is the time inside a DataLoader. The part of it in which the rank was not blocked is the step's input time, and
+// belongs to its self time:
+//
+//   fetch 0..9 ms, within it a synchronous call 4..6 | compute | call 20..24
+//   self time 18 ms, of it input 7; wait time 6 ms
+//
 // Bounded: where no step ends for long (a rank that only sends and receives), the intervals so far are packed into one of
-// the length of their union, which leaves the step's sum as it is.
+// the length of their union, which leaves the step's sums as they are,
+// but for what a later call blocks of a fetch that is packed already.
 //
 // Not thread-safe: it belongs to the monitor.
 #pragma once
@@ -24,6 +31,7 @@
 #include <vector>
 
 #include "backend/base/clock.h"
+#include "backend/observe/fetch.h"
 #include "backend/observe/operation.h"
 
 namespace straggler {
@@ -31,6 +39,7 @@ namespace straggler {
 struct StepTime {
   Duration self{};
   Duration wait{};
+  Duration input{};  // part of `self`
 };
 
 class SelfTime {
@@ -40,23 +49,32 @@ class SelfTime {
   // Operations in order of arrival. Those of other threads are ignored.
   void add(const Operation& operation);
 
-  // The share of [begin, end]; what is blocked after `end` is kept for the steps that follow.
+  void addFetch(Fetch fetch);
+
+  // The share of [begin, end]; what lies after `end` is kept for the steps that follow. Every fetch that ended before the
+  // step did must have been added.
   StepTime close(Instant begin, Instant end);
 
+  // Whether there ever was a fetch. Until then an input time of 0 means that nothing is known.
+  bool sawFetch() const { return sawFetch_; }
+
   // How many intervals are kept for the running step.
-  std::size_t intervals() const { return blocked_.size() + backwards_.size(); }
+  std::size_t intervals() const { return blocked_.size() + backwards_.size() + fetches_.size(); }
 
  private:
   struct Interval {
     Instant begin;
     Instant end;
   };
-  // The length of the union of all intervals within [begin, end].
-  Duration blockedWithin(Instant begin, Instant end) const;
-  void pack();
+  std::vector<Interval> blocked() const;
+  // The lengths, within [begin, end], of the union of all that blocked, and of what is in a fetch and not blocked.
+  StepTime within(Instant begin, Instant end) const;
+  void packIfMany();
 
   std::vector<Interval> blocked_;
   std::map<int, Interval> backwards_;  // by graph task: from its last arrival so far to its end
+  std::vector<Interval> fetches_;
+  bool sawFetch_ = false;
 };
 
 }  // namespace straggler

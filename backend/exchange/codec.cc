@@ -11,6 +11,11 @@ namespace {
 // Beside the kind of a sample: its completion follows.
 constexpr std::uint8_t kCompletedBit = 0x80;
 
+// Before the evidence of a window: which of it follows.
+constexpr std::uint8_t kInputBit = 1;
+constexpr std::uint8_t kCpuBit = 2;
+constexpr std::uint8_t kRunDelayBit = 4;
+
 // ---- Writing: one function a message ----
 
 void write(ByteWriter& out, const RankHello& hello) {
@@ -29,6 +34,16 @@ void write(ByteWriter& out, const GroupInfo& group) {
   }
 }
 
+void writeEvidence(ByteWriter& out, const StepWindow& window) {
+  out.byte(static_cast<std::uint8_t>((window.inputUs ? kInputBit : 0) | (window.cpuUs ? kCpuBit : 0) |
+                                     (window.runDelayUs ? kRunDelayBit : 0)));
+  for (const auto& value : {window.inputUs, window.cpuUs, window.runDelayUs}) {
+    if (value) {
+      out.varint(*value);
+    }
+  }
+}
+
 void write(ByteWriter& out, const StepWindow& window) {
   out.signedVarint(window.firstStep);
   out.varint(window.stride);
@@ -38,6 +53,7 @@ void write(ByteWriter& out, const StepWindow& window) {
   for (const std::uint32_t self : window.selfUs) {
     out.varint(self);
   }
+  writeEvidence(out, window);
 }
 
 void write(ByteWriter& out, const ArrivalSamples& samples) {
@@ -95,6 +111,19 @@ GroupInfo readGroup(ByteReader& in) {
 
 constexpr std::int64_t kMaxStep = std::int64_t{1} << 48;
 
+void readEvidence(ByteReader& in, StepWindow& window) {
+  const std::uint8_t present = in.byte();
+  if (present > (kInputBit | kCpuBit | kRunDelayBit)) {
+    in.fail();
+  }
+  const auto value = [&in, present](std::uint8_t bit) {
+    return (present & bit) != 0 ? std::optional(in.varint()) : std::nullopt;
+  };
+  window.inputUs = value(kInputBit);
+  window.cpuUs = value(kCpuBit);
+  window.runDelayUs = value(kRunDelayBit);
+}
+
 StepWindow readWindow(ByteReader& in) {
   StepWindow window;
   window.firstStep = in.signedVarint();
@@ -109,6 +138,7 @@ StepWindow readWindow(ByteReader& in) {
   for (std::size_t left = in.count(kMaxWindowSteps); left > 0 && !in.failed(); --left) {
     window.selfUs.push_back(in.atMost32(UINT32_MAX));
   }
+  readEvidence(in, window);
   return window;
 }
 

@@ -127,6 +127,11 @@ void Recorder::graphTaskReleased(int graphTask, Instant time) noexcept {
   }
 }
 
+void Recorder::fetched(Fetch fetch) noexcept {
+  const MutexLock lock(mutex_);
+  fetches_.push(fetch);
+}
+
 void Recorder::take(std::vector<Operation>& out) {
   close(*ring_.front());
   out.push_back(*ring_.front());
@@ -147,6 +152,13 @@ void Recorder::drainAll(std::vector<Operation>& out) {
   const MutexLock lock(mutex_);
   while (ring_.size() > 0) {
     take(out);
+  }
+}
+
+void Recorder::drainFetches(std::vector<Fetch>& out) {
+  const MutexLock lock(mutex_);
+  for (; fetches_.size() > 0; fetches_.pop()) {
+    out.push_back(*fetches_.front());
   }
 }
 

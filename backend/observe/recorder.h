@@ -4,6 +4,9 @@
 // never throws. An operation that finds the ring full is numbered all the same, so that later op keys stay equal on all
 // ranks; it is counted as dropped and its ticket is kNoTicket, which every other call accepts and ignores.
 //
+// Beside the operations it holds the fetches of the training thread, in a small ring of their own. They are evidence, no
+// measurement: those that find it full are forgotten.
+//
 // Thread safety: every function may be called from any thread. Lock order: mutex_ is a leaf; nothing is called under it.
 #pragma once
 
@@ -16,18 +19,22 @@
 
 #include "backend/base/clock.h"
 #include "backend/base/mutex.h"
+#include "backend/observe/fetch.h"
 #include "backend/observe/operation.h"
 #include "backend/observe/ring_buffer.h"
 
 namespace straggler {
 
 inline constexpr Ticket kNoTicket = std::numeric_limits<Ticket>::max();
+inline constexpr int kNoThread = 0;
 
 class Recorder {
  public:
   // 8 MB at most, by the promise made to users.
   static constexpr std::size_t kMaxBytes = std::size_t{8} << 20;
-  static constexpr std::size_t kDefaultCapacity = kMaxBytes / sizeof(Operation);
+  // Many times what comes in between two turns of the monitor: torch alone takes some 5 microseconds a fetch.
+  static constexpr std::size_t kFetchCapacity = 4096;
+  static constexpr std::size_t kDefaultCapacity = (kMaxBytes - kFetchCapacity * sizeof(Fetch)) / sizeof(Operation);
 
   static constexpr std::size_t kMaxHeldBack = 4096;
 
@@ -55,6 +62,10 @@ class Recorder {
   void graphTaskReleased(int graphTask, Instant time) noexcept;
   // An operation was captured into a device graph: it does not run now, and its replays are not seen.
   void sawCapture() noexcept { ++captured_; }
+  // The kernel's id of the thread that trains. Until it is told, it is kNoThread.
+  void setTrainingThread(int thread) noexcept { trainingThread_ = thread; }
+  // The training thread got its next batch. Fetches are told in the order of their ends.
+  void fetched(Fetch fetch) noexcept;
 
   // ---- Read by the monitor ----
 
@@ -63,6 +74,11 @@ class Recorder {
   void drain(std::vector<Operation>& out, std::size_t limit);
   // Hands over everything, settled or not.
   void drainAll(std::vector<Operation>& out);
+
+  // Appends all fetches told so far. Called after drain(), it gives every fetch that ended before one of the operations
+  // drained was entered by the same thread.
+  void drainFetches(std::vector<Fetch>& out);
+  int trainingThread() const { return trainingThread_; }
 
   std::uint64_t collectives() const;
   std::uint64_t dropped() const;
@@ -74,10 +90,12 @@ class Recorder {
 
   mutable Mutex mutex_;
   RingBuffer<Operation> ring_ GUARDED_BY(mutex_);
+  RingBuffer<Fetch> fetches_ GUARDED_BY(mutex_){kFetchCapacity};
   std::unordered_map<GroupId, std::uint64_t> nextSequence_ GUARDED_BY(mutex_);
   Ticket graphBegin_ GUARDED_BY(mutex_) = 0;  // no open operation of a backward is older
   std::uint64_t collectives_ GUARDED_BY(mutex_) = 0;
   std::atomic<std::uint64_t> captured_{0};
+  std::atomic<int> trainingThread_{kNoThread};
 };
 
 }  // namespace straggler

@@ -46,7 +46,10 @@ JsonLine line(const StepWindow& window) {
       .field("stride", window.stride)
       .field("steps_found_by", toString(window.foundBy))
       .field("self_us", window.selfUs)
-      .field("duration_us", window.durationUs);
+      .field("duration_us", window.durationUs)
+      .field("input_us", window.inputUs)
+      .field("cpu_us", window.cpuUs)
+      .field("run_delay_us", window.runDelayUs);
 }
 
 JsonLine line(const ArrivalSamples& samples) {

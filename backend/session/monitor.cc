@@ -15,9 +15,9 @@ constexpr Duration kRatePeriod = std::chrono::seconds(1);
 constexpr std::size_t kMaxSamplesWaiting = 128;  // two seconds' worth; more come in only before the rate is known
 constexpr std::size_t kMessagesPerFrame = 16;    // far below the codec's limit on bytes
 
-std::uint32_t microseconds(Duration duration) {
-  const auto us = std::chrono::duration_cast<std::chrono::microseconds>(duration).count();
-  return static_cast<std::uint32_t>(std::clamp<std::int64_t>(us, 0, std::numeric_limits<std::uint32_t>::max()));
+std::uint64_t microseconds(Duration duration) {
+  return static_cast<std::uint64_t>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(duration).count()));
 }
 
 // What can be lost without losing more than itself: the root can compare nothing of a rank that it does not know, nor of a
@@ -78,9 +78,7 @@ bool Monitor::finish(Instant now) {
     read(now);
     batch_.clear();
     recorder_->drainAll(batch_);
-    for (const auto& operation : batch_) {
-      process(operation);
-    }
+    processBatch();
     if (const auto last = finder_.finish()) {
       closeStep(*last);
     }
@@ -100,11 +98,22 @@ void Monitor::read(Instant now) {
   do {
     batch_.clear();
     recorder_->drain(batch_, kBatch);
-    for (const auto& operation : batch_) {
-      process(operation);
-    }
+    processBatch();
   } while (batch_.size() == kBatch);
   adjustThinning(now);
+}
+
+// The fetches are taken after the operations, and used before them: a step that one of the operations ends has all its
+// fetches then.
+void Monitor::processBatch() {
+  fetches_.clear();
+  recorder_->drainFetches(fetches_);
+  for (const auto& fetch : fetches_) {
+    selfTime_.addFetch(fetch);
+  }
+  for (const auto& operation : batch_) {
+    process(operation);
+  }
 }
 
 void Monitor::process(const Operation& operation) {
@@ -139,10 +148,12 @@ void Monitor::closeStep(const StepEnd& step) {
   }
   if (window_.selfUs.empty()) {
     window_.firstStep = step.index;
-    windowLength_ = {};
+    windowLength_ = windowInput_ = {};
   }
-  window_.selfUs.push_back(microseconds(time.self));
+  window_.selfUs.push_back(static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(microseconds(time.self), std::numeric_limits<std::uint32_t>::max())));
   windowLength_ += time.self + time.wait;
+  windowInput_ += time.input;
   if ((step.index + 1) % options_.window == 0) {
     closeWindow();
   }
@@ -155,12 +166,25 @@ void Monitor::closeWindow() {
   ++windowsClosed_;
   window_.stride = stride_;
   window_.foundBy = finder_.foundBy();
-  window_.durationUs = static_cast<std::uint64_t>(
-      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::microseconds>(windowLength_).count()));
+  window_.durationUs = microseconds(windowLength_);
+  addEvidence();
   if ((window_.firstStep / options_.window) % stride_ == 0) {
     queue(window_);
   }
   window_ = {};
+}
+
+void Monitor::addEvidence() {
+  if (selfTime_.sawFetch()) {
+    window_.inputUs = microseconds(windowInput_);
+  }
+  const int thread = recorder_->trainingThread();
+  const auto times = options_.threadTimes && thread != kNoThread ? options_.threadTimes(thread) : std::nullopt;
+  if (times && lastTimes_) {
+    window_.cpuUs = microseconds(times->cpu - lastTimes_->cpu);
+    window_.runDelayUs = microseconds(times->runDelay - lastTimes_->runDelay);
+  }
+  lastTimes_ = times;
 }
 
 void Monitor::adjustThinning(Instant now) {

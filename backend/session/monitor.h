@@ -3,10 +3,16 @@
 //
 // round() does one turn and returns; the thread that calls it belongs to the session, so tests call it with a fake clock.
 //
-// What goes out, at most about 1 KB a second: step windows (35 bytes each, thinned beyond kWindowsPerSecond), a sample of
+// What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond), a sample of
 // arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters. What cannot be sent waits, bounded; beyond that
 // the oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently still
 // tell of the same steps and operations.
+//
+// Evidence of a window: its input time, and how long the training thread ran or waited for a processor. For the latter the
+// thread's totals are read whenever a window is closed, sent or not, and a window gets the difference from the reading
+// before, so that it is of as many steps as the window. A window is closed when the monitor gets to it, up to one period
+// after its end: that much may be counted in the next window instead of this one, and successive windows add up to the
+// truth. The first window has no reading before it. On a device the thread that runs the backward is not counted.
 //
 // Thread safety: addGroup() may be called from any thread; all else is the session's thread alone.
 #pragma once
@@ -16,6 +22,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,6 +34,7 @@
 #include "backend/observe/recorder.h"
 #include "backend/observe/step_finder.h"
 #include "backend/report/record_file.h"
+#include "backend/session/thread_times.h"
 
 namespace straggler {
 
@@ -39,7 +47,7 @@ std::uint32_t thinning(double rate, double limit);
 class Monitor {
  public:
   static constexpr double kWindowsPerSecond = 6;
-  static constexpr double kSamplesPerSecond = 64;
+  static constexpr double kSamplesPerSecond = 60;
   static constexpr Duration kSendPeriod = std::chrono::milliseconds(250);
   static constexpr Duration kCountersPeriod = std::chrono::seconds(2);
   static constexpr std::size_t kMaxWaiting = 512;  // messages that could not be sent yet
@@ -51,6 +59,8 @@ class Monitor {
     std::shared_ptr<Exchange> exchange;                // null: nobody is told
     std::unique_ptr<RecordFile> operations;            // null: no records
     std::function<void(const std::string&)> complain;  // one line, said once
+    // The totals of a thread by the kernel's id; null: they are not known.
+    std::function<std::optional<ThreadTimes>(int)> threadTimes{};
   };
 
   Monitor(Options options, std::shared_ptr<Recorder> recorder);
@@ -66,10 +76,12 @@ class Monitor {
 
  private:
   void read(Instant now);
+  void processBatch();
   void process(const Operation& operation);
   std::string recordOf(const Operation& operation);
   void closeStep(const StepEnd& step);
   void closeWindow();
+  void addEvidence();
   void adjustThinning(Instant now);
   void queue(Message message);
   RankCounters counters(bool final) const;
@@ -83,8 +95,11 @@ class Monitor {
   SelfTime selfTime_;
   StepWindow window_;
   Duration windowLength_{};
+  Duration windowInput_{};
+  std::optional<ThreadTimes> lastTimes_;  // of the training thread, when the last window was closed
   ArrivalSamples samples_;
   std::vector<Operation> batch_;
+  std::vector<Fetch> fetches_;
 
   std::deque<Message> waiting_;
   std::uint64_t messagesLost_ = 0;

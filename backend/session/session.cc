@@ -120,8 +120,8 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
   }
 
   Monitor::Options monitor{
-      options.rank, options.settings.window, {hostName(), getpid(), clockDomain()}, options.exchange, nullptr,
-      complain};
+      options.rank, options.settings.window, {hostName(), getpid(), clockDomain()}, options.exchange, nullptr, complain,
+      &threadTimes};
   if (!options.settings.directory.empty()) {
     monitor.operations =
         std::make_unique<RecordFile>(options.settings.directory, rankFileName(options.rank), complainRecords);

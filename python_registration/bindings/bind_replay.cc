@@ -25,6 +25,12 @@ T get(const py::dict& line, const char* field) {
   }
 }
 
+// What earlier versions did not write is not known.
+template <class T>
+std::optional<T> getIfWritten(const py::dict& line, const char* field) {
+  return line.contains(field) ? get<std::optional<T>>(line, field) : std::nullopt;
+}
+
 template <class T>
 T known(const std::optional<T>& value, const std::string& text) {
   if (!value) {
@@ -58,9 +64,11 @@ std::optional<Message> messageOf(const py::dict& line) {
   }
   if (type == "window") {
     const auto foundBy = get<std::string>(line, "steps_found_by");
-    return StepWindow{get<std::int64_t>(line, "first_step"), get<std::uint32_t>(line, "stride"),
-                      known(stepsFoundByFromString(foundBy), foundBy), get<std::vector<std::uint32_t>>(line, "self_us"),
-                      get<std::uint64_t>(line, "duration_us")};
+    return StepWindow{
+        get<std::int64_t>(line, "first_step"),           get<std::uint32_t>(line, "stride"),
+        known(stepsFoundByFromString(foundBy), foundBy), get<std::vector<std::uint32_t>>(line, "self_us"),
+        get<std::uint64_t>(line, "duration_us"),         getIfWritten<std::uint64_t>(line, "input_us"),
+        getIfWritten<std::uint64_t>(line, "cpu_us"),     getIfWritten<std::uint64_t>(line, "run_delay_us")};
   }
   if (type == "arrivals") {
     ArrivalSamples samples;

@@ -3,7 +3,8 @@
 Installed by the autoload from `STRAGGLER_INJECT`, in every process that imports torch. It tells the observing side
 nothing. Where a delay is put:
 
-- `input`: inside the fetch of a `DataLoader`, once a step, as a slow loader would.
+- `input`: inside the fetch of a `DataLoader`, once a step, as a slow loader would: within the scope by which torch's
+  profiler knows the fetch.
 - `forward`: before the first module that is called with gradients enabled, the outermost (`DistributedDataParallel`).
 - `backward`: inside the autograd graph task, when the gradient of the root tensor is there and before any other.
 - `collective`: before an operation is passed to the backend, in C++ (`_C.DelayedBackend`); the rules are handed over
@@ -76,9 +77,10 @@ class Injector:
             return
         setattr(torch.autograd, "backward", self._counting(torch.autograd.backward))  # noqa: B010
         if "input" in places:
-            from torch.utils.data.dataloader import _BaseDataLoaderIter
+            from torch.utils.data.dataloader import _MultiProcessingDataLoaderIter, _SingleProcessDataLoaderIter
 
-            setattr(_BaseDataLoaderIter, "__next__", self._fetching(_BaseDataLoaderIter.__next__))  # noqa: B010
+            for kind in (_SingleProcessDataLoaderIter, _MultiProcessingDataLoaderIter):
+                setattr(kind, "_next_data", self._fetching(kind._next_data))  # noqa: B010
         if "forward" in places:
             self._arm_forward()
 

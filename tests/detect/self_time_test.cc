@@ -64,6 +64,81 @@ TEST(SelfTime, overlappingWaitsCountOnce) {
   expectTimes(step({waited(1, 10, 20, 1), waited(2, 15, 25, 2), waited(3, 16, 18, 3)}, 30), 15, 15);
 }
 
+// ---- Input ----
+
+Fetch fetch(double beginMs, double endMs) { return {at(beginMs), at(endMs)}; }
+
+double inputMs(const StepTime& time) { return toMilliseconds(time.input); }
+
+TEST(SelfTime, workedExampleOfItsHeaderWithAFetch) {
+  SelfTime selfTime;
+  selfTime.addFetch(fetch(0, 9));
+  selfTime.add(synchronous(4, 6));
+  selfTime.add(synchronous(20, 24));
+  const StepTime time = selfTime.close(at(0), at(24));
+  expectTimes(time, 18, 6);
+  EXPECT_DOUBLE_EQ(inputMs(time), 7);
+}
+
+TEST(SelfTime, fetchThatEndsInAWaitIsInputUpToTheWait) {
+  SelfTime selfTime;
+  selfTime.add(waited(1, 5, 12));
+  selfTime.addFetch(fetch(2, 8));
+  EXPECT_DOUBLE_EQ(inputMs(selfTime.close(at(0), at(30))), 3);
+}
+
+TEST(SelfTime, fetchWithinABackwardIsInputBetweenItsBucketsAndNotBehindThem) {
+  SelfTime selfTime;
+  selfTime.addFetch(fetch(6, 9));
+  selfTime.addFetch(fetch(26, 28));
+  selfTime.add(bucket(1, 5, 30));
+  selfTime.add(bucket(1, 25, 30));
+  EXPECT_DOUBLE_EQ(inputMs(selfTime.close(at(0), at(30))), 3);
+}
+
+TEST(SelfTime, fetchesThatNestCountOnce) {
+  SelfTime selfTime;
+  selfTime.addFetch(fetch(3, 5));
+  selfTime.addFetch(fetch(6, 7));
+  selfTime.addFetch(fetch(2, 10));
+  EXPECT_DOUBLE_EQ(inputMs(selfTime.close(at(0), at(30))), 8);
+}
+
+TEST(SelfTime, fetchThatCrossesTheEndOfAStepIsSharedBetweenTheSteps) {
+  SelfTime selfTime;
+  selfTime.addFetch(fetch(25, 36));
+  selfTime.addFetch(fetch(61, 63));
+  EXPECT_DOUBLE_EQ(inputMs(selfTime.close(at(0), at(30))), 5);
+  EXPECT_DOUBLE_EQ(inputMs(selfTime.close(at(30), at(60))), 6);
+  EXPECT_DOUBLE_EQ(inputMs(selfTime.close(at(60), at(90))), 2);
+  EXPECT_EQ(selfTime.intervals(), 0U) << "what lies behind is forgotten";
+}
+
+TEST(SelfTime, thereIsNoInputUntilAFetchWasSeenAndZeroAfterwards) {
+  SelfTime selfTime;
+  EXPECT_FALSE(selfTime.sawFetch());
+  selfTime.addFetch(fetch(1, 2));
+  selfTime.close(at(0), at(10));
+  EXPECT_TRUE(selfTime.sawFetch());
+  EXPECT_EQ(selfTime.close(at(10), at(20)).input, Duration{0});
+}
+
+TEST(SelfTime, memoryStaysBoundedWithFetchesAndTheirSumStaysRight) {
+  SelfTime selfTime;
+  const int fetches = 50'000;
+  for (int i = 0; i < fetches; ++i) {
+    selfTime.addFetch(fetch(10 * i, 10 * i + 3));
+    selfTime.add(synchronous(10 * i + 2, 10 * i + 6));
+    ASSERT_LE(selfTime.intervals(), SelfTime::kMaxIntervals);
+  }
+  const StepTime time = selfTime.close(at(0), at(10 * fetches));
+  expectTimes(time, 6 * fetches, 4 * fetches);
+  const auto packed = 2.0 * fetches / SelfTime::kMaxIntervals;
+  EXPECT_NEAR(inputMs(time), 2 * fetches, packed) << "1 ms of the last fetch whenever they are packed, at most";
+}
+
+// ---- Bounds ----
+
 TEST(SelfTime, callsOfOtherThreadsDoNotCount) {
   Operation checkpoint = synchronous(5, 25);
   checkpoint.trainingThread = false;

@@ -43,6 +43,24 @@ TEST(Codec, windowRoundTrip) {
   expectRoundTrip({7, {StepWindow{120, 4, StepsFoundBy::kOpPeriod, {0, 25'000, UINT32_MAX}, UINT64_MAX}}});
 }
 
+TEST(Codec, evidenceRoundTripInEachCombination) {
+  const auto value = [](bool present, std::uint64_t number) { return present ? std::optional(number) : std::nullopt; };
+  for (unsigned present = 0; present < 8; ++present) {
+    StepWindow window{10, 1, StepsFoundBy::kGraphTask, {1, 2}, 3};
+    window.inputUs = value((present & 1U) != 0, 0);
+    window.cpuUs = value((present & 2U) != 0, 300'000);
+    window.runDelayUs = value((present & 4U) != 0, UINT64_MAX);
+    expectRoundTrip({7, {window, RankCounters{}}});
+  }
+}
+
+TEST(Codec, evidenceOfAnUnknownKindIsRefused) {
+  Bytes bytes = encode({7, {StepWindow{10, 1, StepsFoundBy::kGraphTask, {1}, 3}}});
+  ASSERT_EQ(bytes.back(), 0) << "no evidence";
+  bytes.back() = 8;
+  EXPECT_FALSE(decode(bytes));
+}
+
 TEST(Codec, samplesRoundTrip) {
   ArrivalSamples samples{8, {}};
   samples.operations.push_back({{0xFFFFFFFFU, 17, OpKind::kBroadcast}, at(1e6), at(1e6 + 0.5)});
@@ -63,7 +81,7 @@ TEST(Codec, everyTruncationIsRefused) {
   const Bytes bytes =
       encode({3,
               {RankHello{"host-a", 1, "clock"}, GroupInfo{"0", "d", "gloo", {0, 1}},
-               StepWindow{10, 1, StepsFoundBy::kGraphTask, {1, 2, 300}, 5'000},
+               StepWindow{10, 1, StepsFoundBy::kGraphTask, {1, 2, 300}, 5'000, 700, 4'000, 1},
                ArrivalSamples{2, {{{1, 5, OpKind::kBarrier}, at(7), at(8)}}}, RankCounters{900, 0, 0, 0, true}}});
   ASSERT_TRUE(decode(bytes));
   for (std::size_t length = 0; length < bytes.size(); ++length) {
@@ -156,6 +174,7 @@ TEST(Codec, valuesWithoutASenseAreRefused) {
   const auto window = [](std::int64_t firstStep, std::uint64_t stride, std::uint8_t foundBy) {
     return handWritten(2, [=](ByteWriter& out) {
       out.signedVarint(firstStep), out.varint(stride), out.byte(foundBy), out.varint(1), out.varint(0);
+      out.byte(0);
     });
   };
   EXPECT_TRUE(decode(window(0, 1, 3)));

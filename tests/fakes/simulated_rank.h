@@ -1,7 +1,9 @@
 // SimulatedRank: one rank of a data-parallel job on a clock of its own, from its recorder to what its monitor sends.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,16 +23,19 @@ class SimulatedRank {
     int window = 10;
     std::unique_ptr<RecordFile> operations = nullptr;
     bool connected = true;
+    double fetchMs = 0;  // what each step begins with; 0: there is no DataLoader
+    std::function<std::optional<ThreadTimes>(int)> threadTimes{};
   };
 
-  explicit SimulatedRank(Options options) : group_(options.group) {
+  explicit SimulatedRank(Options options) : group_(options.group), fetchMs_(options.fetchMs) {
     monitor =
         std::make_unique<Monitor>(Monitor::Options{options.rank,
                                                    options.window,
                                                    {"host-a", 1000 + options.rank, "clock-a"},
                                                    options.connected ? exchange : nullptr,
                                                    std::move(options.operations),
-                                                   [this](const std::string& reason) { complaints.push_back(reason); }},
+                                                   [this](const std::string& reason) { complaints.push_back(reason); },
+                                                   std::move(options.threadTimes)},
                                   recorder);
     monitor->addGroup(options.group);
   }
@@ -38,6 +43,9 @@ class SimulatedRank {
 
   // One training step: `buckets` collectives in a backward of `lengthMs`, then a turn of the monitor.
   void step(double lengthMs = 30, int buckets = 4) {
+    if (fetchMs_ > 0) {
+      recorder->fetched({clock.now(), clock.now() + ms(fetchMs_)});
+    }
     std::vector<Ticket> tickets;
     for (int i = 0; i < buckets; ++i) {
       clock.advance(ms(lengthMs / (buckets + 1)));
@@ -77,6 +85,7 @@ class SimulatedRank {
 
  private:
   GroupInfo group_;
+  double fetchMs_;
   int steps_ = 0;
 };
 

@@ -22,7 +22,8 @@ Ticket call(Recorder& recorder, GroupId group = 1, OpKind kind = OpKind::kAllRed
   return ticket;
 }
 
-static_assert(Recorder::kDefaultCapacity * sizeof(Operation) <= std::size_t{8} << 20,
+static_assert(Recorder::kDefaultCapacity * sizeof(Operation) + Recorder::kFetchCapacity * sizeof(Fetch) <=
+                  std::size_t{8} << 20,
               "8 MB a rank is promised to users");
 static_assert(Recorder::kDefaultCapacity >= 32768, "some seconds of the busiest job must fit");
 
@@ -59,6 +60,32 @@ TEST(Recorder, addingAGroupAgainDoesNotNumberItAnew) {
   recorder.addGroup(1);
   call(recorder);
   EXPECT_EQ(drained(recorder).back().key.sequence, 1U);
+}
+
+TEST(Recorder, fetchesAreHandedOverOnceAndInTheirOrder) {
+  Recorder recorder;
+  recorder.fetched({at(1), at(2)});
+  recorder.fetched({at(3), at(5)});
+  std::vector<Fetch> fetches;
+  recorder.drainFetches(fetches);
+  recorder.drainFetches(fetches);
+  EXPECT_EQ(fetches, (std::vector<Fetch>{{at(1), at(2)}, {at(3), at(5)}}));
+}
+
+TEST(Recorder, fetchesThatNobodyTakesOutCostNoMoreThanTheirRing) {
+  Recorder recorder(4);
+  recorder.addGroup(1);
+  const int fetches = 3 * static_cast<int>(Recorder::kFetchCapacity);
+  for (int i = 0; i < fetches; ++i) {
+    recorder.fetched({at(i), at(i + 0.5)});
+  }
+  std::vector<Fetch> taken;
+  recorder.drainFetches(taken);
+  ASSERT_EQ(taken.size(), Recorder::kFetchCapacity);
+  EXPECT_EQ(taken.front().begin, at(0));
+  call(recorder);
+  EXPECT_EQ(recorder.dropped(), 0U) << "no operation is lost to them, and none is said to be";
+  EXPECT_EQ(drained(recorder).size(), 1U);
 }
 
 TEST(Recorder, fullRingCountsDropsAndGoesOnNumbering) {

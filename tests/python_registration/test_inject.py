@@ -49,6 +49,32 @@ def test_a_delay_is_at_its_place_once_a_step_and_nowhere_else(place: str, succee
     assert delays_of(output) == [(step, place, "80.0 sleep") for step in range(8, 12)]
 
 
+@pytest.mark.parametrize("workers", [0, 1])
+def test_the_delay_of_an_input_is_inside_the_scope_of_the_fetch(workers: int, succeeds: Callable[..., str]) -> None:
+    output = succeeds(
+        f"""
+        from torch.utils.data import DataLoader
+        from torch_straggler import inject
+        def pause(ms, spin):
+            with torch.autograd.profiler.record_function("delay"):
+                pass
+        inject.pause = pause
+        init("gloo")
+        weight = torch.ones(1, requires_grad=True)
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            for batch in DataLoader([torch.ones(1)] * 3, num_workers={workers}):
+                (weight * batch).sum().backward()
+        for event in profile.events():
+            if event.name == "delay":
+                print(event.cpu_parent.name if event.cpu_parent else "nothing")
+        dist.destroy_process_group()
+        """,
+        STRAGGLER_INJECT="rank=0,where=input,ms=1,from=0",
+    )
+    kind = "MultiProcessing" if workers else "SingleProcess"
+    assert output.split() == [f"enumerate(DataLoader)#_{kind}DataLoaderIter.__next__"] * 3
+
+
 def test_rules_add_up_and_another_rank_is_left_alone(succeeds: Callable[..., str]) -> None:
     rules = "rank=0,where=forward,ms=50,to=8;rank=0,where=forward,ms=60,to=8,spin=true;rank=1,where=backward,ms=100"
     delays = delays_of(succeeds(STEPS, STRAGGLER_INJECT=rules))

@@ -48,6 +48,7 @@ std::vector<std::string> oneOfEach() {
       toJson(0, kGroup),
       toJson(1, StepWindow{120, 2, StepsFoundBy::kGraphTask, {25'000, 25'100}, 68'000}),
       toJson(1, StepWindow{}),
+      toJson(1, StepWindow{130, 2, StepsFoundBy::kGraphTask, {25'000}, 34'000, 700, 4'000, 0}),
       toJson(1, samples()),
       toJson(1, RankCounters{900, 1, 2, 3, true}),
       toJson(1, kGroup, synchronous(1, 2)),
@@ -77,6 +78,14 @@ TEST(JsonRecords, whatIsNotKnownIsNullAndNeverZero) {
   EXPECT_TRUE(contains(line, R"("state":"failed")"));
   EXPECT_TRUE(contains(line, R"("issued_ns":null,"completed_ns":null,"completed_from":null,"waited_ns":null,)"
                              R"("released_ns":null,"released_from":null})"));
+}
+
+TEST(JsonRecords, evidenceThatWasNotMeasuredIsNull) {
+  EXPECT_TRUE(contains(toJson(1, StepWindow{}), R"("input_us":null,"cpu_us":null,"run_delay_us":null)"));
+  StepWindow window;
+  window.inputUs = 0;
+  window.cpuUs = 4'000;
+  EXPECT_TRUE(contains(toJson(1, window), R"("input_us":0,"cpu_us":4000,"run_delay_us":null)"));
 }
 
 TEST(JsonRecords, operationWithoutACompletionIsUnknown) {

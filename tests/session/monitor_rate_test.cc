@@ -37,13 +37,19 @@ TEST(IsSampled, takesTheShareThatItSaysAndFollowsNoPattern) {
 }
 
 TEST(MonitorRate, staysBelowAKilobyteASecond) {
-  for (const double stepMs : {5.0, 17.0, 30.0, 100.0}) {
+  for (const double stepMs : {5.0, 16.7, 30.0, 100.0}) {
     for (const int buckets : {1, 2, 4, 20}) {
-      SimulatedRank rank;
+      Duration passed{};
+      SimulatedRank rank({.fetchMs = 0.2, .threadTimes = [&passed](int) {
+                            passed += std::chrono::milliseconds(300);
+                            return std::optional(ThreadTimes{passed, passed});
+                          }});
+      rank.recorder->setTrainingThread(1);
       rank.steps(static_cast<int>(60'000 / stepMs), stepMs, buckets);
       rank.finish();
       EXPECT_LT(static_cast<double>(rank.exchange->bytesSent) / 60, 1024.0)
           << buckets << " collectives in steps of " << stepMs << " ms";
+      EXPECT_TRUE(rank.exchange->messages<StepWindow>().back().runDelayUs) << "evidence is told too";
     }
   }
 }
