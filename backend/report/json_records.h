@@ -21,6 +21,8 @@ struct SessionStart {
   std::vector<int> ranks;  // global, of all members
   int stepsPerWindow = 10;
   std::int64_t unixTimeNs = 0;
+  std::string rule = "self_time";
+  double multiplier = 2.0;
 };
 
 std::string toJson(const SessionStart& session);

@@ -8,7 +8,10 @@ namespace straggler {
 
 Collector::Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges,
                      std::unique_ptr<Reporter> reporter)
-    : exchanges_(std::move(exchanges)), reporter_(std::move(reporter)), model_(session.ranks, session.stepsPerWindow) {
+    : exchanges_(std::move(exchanges)),
+      reporter_(std::move(reporter)),
+      publisher_(exchanges_),
+      model_(session.ranks, session.stepsPerWindow) {
   reporter_->started(session);
 }
 
@@ -16,6 +19,14 @@ void Collector::round(Instant now) {
   begun_ = begun_.value_or(now);
   receive();
   arm(now, false);
+  publish(now);
+}
+
+void Collector::publish(Instant now) {
+  if (armed_ && publisher_.due(now, verdictChanged_)) {
+    verdictChanged_ = false;
+    publisher_.publish(report(), now);
+  }
 }
 
 void Collector::receive() {

@@ -8,7 +8,7 @@
 // the oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently still
 // tell of the same steps and operations.
 //
-// Thread safety: addGroup() may be called from any thread; all else is the session's thread alone.
+// Thread safety: addGroup() and published() may be called from any thread; all else is the session's thread alone.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -64,6 +65,9 @@ class Monitor {
   // again until the caller's patience ends.
   bool finish(Instant now);
 
+  // The report that the root has published last, as JSON text of a sender that is not to be trusted; nothing if none came.
+  std::optional<std::string> published() const;
+
  private:
   void read(Instant now);
   void process(const Operation& operation);
@@ -76,6 +80,7 @@ class Monitor {
   bool send(Instant now);
   bool sendWaiting();
   void leave();
+  void hearReport();
 
   Options options_;
   std::shared_ptr<Recorder> recorder_;
@@ -102,6 +107,9 @@ class Monitor {
   mutable Mutex groupsMutex_;
   std::map<GroupId, GroupInfo> groups_ GUARDED_BY(groupsMutex_);
   std::vector<GroupInfo> newGroups_ GUARDED_BY(groupsMutex_);
+
+  mutable Mutex publishedMutex_;
+  std::optional<std::string> published_ GUARDED_BY(publishedMutex_);
 };
 
 }  // namespace straggler

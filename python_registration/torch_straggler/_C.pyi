@@ -45,7 +45,7 @@ class Replay:
     def text(self) -> str: ...
 
 def settings() -> list[dict[str, str | None]]:
-    """One row a setting: name, value, default, unit, allowed, source (`default`, `environment`), text."""
+    """One row a setting: name, value, default, type, unit, allowed, source (`default`, `environment`), text."""
 
 def check_settings() -> None:
     """Raises SettingsError for an unknown `STRAGGLER_*` name or a malformed value; the text names what is allowed."""

@@ -101,6 +101,20 @@ TEST_F(CollectorTest, framesThatCannotBeReadAreCountedAndPassedOver) {
   EXPECT_EQ(report.notes.back(), "2 frames could not be read and were passed over");
 }
 
+TEST_F(CollectorTest, publishesOnceItIsArmedAndThenEveryFiveSeconds) {
+  hellos(3);
+  round();
+  EXPECT_TRUE(exchange_->publications.empty());
+  exchange_->feed(job_.hello(3));
+  round();
+  round(4'900);
+  ASSERT_EQ(exchange_->publications.size(), 1U);
+  EXPECT_NE(exchange_->publications.front().first.find(R"("ranks_reported":4,)"), std::string::npos);
+  round(200);
+  EXPECT_EQ(exchange_->publications.size(), 2U);
+  EXPECT_EQ(other_->publications, exchange_->publications);
+}
+
 TEST_F(CollectorTest, endsAtOnceWhenEveryRankHasToldItsEnd) {
   feed(job_.frames());
   round();
