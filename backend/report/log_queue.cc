@@ -59,7 +59,7 @@ void LogQueue::delivered() {
 bool LogQueue::waitUntilOut(Duration patience) {
   const MutexLock lock(mutex_);
   return changed_.waitFor(mutex_, patience,
-                          [this]() NO_THREAD_SAFETY_ANALYSIS { return lines_.empty() && !underway_; });
+                          [this]() NO_THREAD_SAFETY_ANALYSIS { return lines_.empty() && (!underway_ || stopped_); });
 }
 
 std::vector<LogQueue::Line> LogQueue::stop() {

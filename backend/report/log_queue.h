@@ -36,7 +36,7 @@ class LogQueue {
   // The line that was taken last is out.
   void delivered();
 
-  // Whether everything is out before `patience` ends.
+  // Whether everything is out before `patience` ends. Once it was stopped nothing is waited for.
   bool waitUntilOut(Duration patience);
 
   // From now on nothing is taken or pushed. Gives what nobody took.

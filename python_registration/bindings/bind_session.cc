@@ -4,11 +4,14 @@
 #include "backend/base/settings.h"
 #include "backend/session/session.h"
 #include "python_registration/bindings/bind.h"
+#include "python_registration/bindings/python_log.h"
 
 namespace py = pybind11;
 
 namespace straggler {
 namespace {
+
+constexpr Duration kLogPatience = std::chrono::milliseconds(500);
 
 py::list settings() {
   py::list rows;
@@ -27,6 +30,11 @@ py::list settings() {
   return rows;
 }
 
+void finish() {
+  endSession();
+  pythonLog()->stop(kLogPatience);
+}
+
 }  // namespace
 
 void bindSession(py::module_& module) {
@@ -37,8 +45,9 @@ void bindSession(py::module_& module) {
       "check_settings", [] { parseSettings(readEnvironment()); },
       "Raises SettingsError, a ValueError, if a STRAGGLER_* variable is unknown or malformed.");
   module.def(
-      "finish", &endSession, py::call_guard<py::gil_scoped_release>(),
-      "Ends the running session: the last gathering, and the report on the root. Bounded; harmless without one.");
+      "finish", &finish, py::call_guard<py::gil_scoped_release>(),
+      "Ends the running session: the last gathering, and the report on the root; then the thread that logs. Bounded; "
+      "harmless without either.");
   module.def(
       "report_json", &lastReport, py::call_guard<py::gil_scoped_release>(),
       "The report record of the running, or else of the last session, in brief where this rank does not collect; "

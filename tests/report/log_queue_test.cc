@@ -66,6 +66,7 @@ TEST(LogQueue, stoppedOneGivesWhatNobodyTookAndRefusesMore) {
   EXPECT_FALSE(queue.push(numbered(3)));
   EXPECT_EQ(queue.take(), std::nullopt);
   EXPECT_TRUE(queue.stop().empty());
+  EXPECT_TRUE(queue.waitUntilOut({})) << "the line underway is waited for no more";
 }
 
 TEST(LogQueue, theCarrierWakesUpForALineAndForTheStop) {
