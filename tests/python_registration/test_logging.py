@@ -138,54 +138,61 @@ def test_closed_outputs_harm_nobody(python: Run) -> None:
         assert (done.returncode, done.stdout) == (0, "done\n"), close
 
 
+# Outside of the handler's own lock, for which logging itself waits at exit.
+STUCK = """
+import logging, time
+class Stuck(logging.Handler):
+    def handle(self, record):
+        time.sleep(SECONDS)
+logging.getLogger().addHandler(Stuck())
+"""
+
+
 def test_a_thread_in_a_slow_handler_is_left_behind_at_exit(python: Run) -> None:
-    """The report goes straight to standard error, and the exit takes no more than its patience."""
+    """The report goes straight to standard error, and neither the end of the group nor the exit waits for long."""
     done = python(
-        "def what_it_does(handler, record): time.sleep(600)\n"
-        + HANDLER
-        + "begun = time.monotonic()\n"
+        STUCK.replace("SECONDS", "600")
         + JOB
+        + "begun = time.monotonic()\n"
         + DESTROY
-        # Printed as late as Python code can be: after the finalizers.
-        + "import atexit; atexit.register(lambda: print(time.monotonic() - begun))\n"
-        "atexit.register(__import__('multiprocessing.util').util._exit_function)\n"
+        + "assert time.monotonic() - begun < 3\n"
     )
     assert done.returncode == 0, done.stderr
-    assert float(done.stdout) < 10
-    assert "NO VERDICT: " in done.stderr
+    assert done.stderr.startswith("NO VERDICT: ")  # the armed line is in the handler
 
 
 def test_a_thread_that_wakes_up_in_a_dying_interpreter_crashes_nothing(python: Run) -> None:
-    """Its handler sleeps into the end of the interpreter, which an object of the main module holds up for 3 s."""
+    """Its handler sleeps into the end of the interpreter, which an object of the main module holds up for 4 s."""
     done = python(
-        "def what_it_does(handler, record): time.sleep(2.5)\n"
-        + HANDLER
+        STUCK.replace("SECONDS", "3")
+        + JOB
         + """
 class Last:
-    def __init__(self): self.sleep = time.sleep
-    def __del__(self): self.sleep(3)
+    def __init__(self):
+        self.sleep = time.sleep
+    def __del__(self):
+        self.sleep(4)
 last = Last()
 """
-        + JOB
     )
     assert done.returncode == 0, done.stderr
-    assert "terminate called" not in done.stderr and "Fatal" not in done.stderr
+    assert done.stderr.startswith("NO VERDICT: ") and done.stderr.rstrip().splitlines()[-1].startswith("arrival skew")
 
 
 def test_a_forked_child_has_a_log_of_its_own(python: Run) -> None:
     done = python(
         JOB
         + """
-import os, sys, time
+import os, signal
+from datetime import timedelta
 from torch_straggler import _C
-deadline = time.monotonic() + 10
 child = os.fork()
 if child == 0:
-    import signal
     signal.alarm(30)
-    dist.destroy_process_group()
-    init("straggler_gloo")
-    dist.destroy_process_group()
+    store = dist.HashStore()
+    inner = dist.ProcessGroupGloo(store, 0, 1, timedelta(seconds=9))
+    backend = _C.StragglerBackend(inner, store, group_id="own", global_ranks=[0])
+    backend.shutdown()
     os._exit(7)
 assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
 dist.destroy_process_group()
@@ -199,8 +206,7 @@ dist.destroy_process_group()
 def test_a_rule_that_never_happened_is_a_record_too(succeeds: Succeeds) -> None:
     said = succeeds(
         'import logging, sys; logging.basicConfig(format="<%(name)s %(levelname)s> %(message)s", stream=sys.stdout)\n'
-        + JOB
-        + DESTROY,
+        + JOB,
         STRAGGLER_INJECT="rank=0,where=input,ms=8",
     )
     assert "<torch_straggler WARNING> torch_straggler: injection rank=0,where=input,ms=8 never happened" in said
