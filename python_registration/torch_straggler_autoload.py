@@ -79,8 +79,14 @@ def _start(asked: dict[str, str | None]) -> None:
 
 
 def _say(error: Exception, request: str = "autoload") -> None:
-    text = " ".join(str(error).split()) or type(error).__name__
-    print(f"torch_straggler: {request}: {text}", file=sys.stderr)
+    text = f"torch_straggler: {request}: " + (" ".join(str(error).split()) or type(error).__name__)
+    import logging  # torch has loaded it
+
+    logger = logging.getLogger("torch_straggler")
+    if logger.hasHandlers():
+        logger.error(text)
+    elif sys.stderr is not None:
+        print(text, file=sys.stderr)
 
 
 def _torch_version() -> tuple[int, int]:

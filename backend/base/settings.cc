@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <string_view>
 
 namespace straggler {
@@ -15,6 +16,7 @@ constexpr std::string_view kPrefix = "STRAGGLER_";
 struct Declaration {
   std::string_view name;
   std::string_view defaultValue;  // empty: unset
+  std::string_view type;
   std::string_view unit;
   std::string_view allowed;
   std::string_view text;
@@ -30,6 +32,17 @@ bool acceptWindow(Settings& settings, const std::string& value) {
   const auto* end = value.data() + value.size();
   const auto [last, error] = std::from_chars(value.data(), end, settings.window);
   return error == std::errc() && last == end && settings.window >= 1 && settings.window <= kMaxWindow;
+}
+
+bool acceptRule(Settings& settings, const std::string& value) {
+  settings.rule = value;
+  return value == "self_time" || value == "mean_multiple" || value == "moving_average" || value == "median";
+}
+
+bool acceptMultiplier(Settings& settings, const std::string& value) {
+  const auto* end = value.data() + value.size();
+  const auto [last, error] = std::from_chars(value.data(), end, settings.multiplier);
+  return error == std::errc() && last == end && std::isfinite(settings.multiplier) && settings.multiplier > 1;
 }
 
 // Names separated by commas, each "gloo" or "nccl".
@@ -51,13 +64,18 @@ bool acceptIntercept(Settings& /*settings*/, const std::string& value) {
 // The rules have a grammar of their own, checked where they are put into force.
 bool acceptInject(Settings& /*settings*/, const std::string& /*value*/) { return true; }
 
-constexpr std::array<Declaration, 4> kTable = {{
-    {"DIR", "", "path", "a folder that can be written", "where records go; unset: lines on standard error only",
+constexpr std::array<Declaration, 6> kTable = {{
+    {"DIR", "", "path", "", "a folder that can be written", "where records go; unset: lines on standard error only",
      acceptDirectory},
-    {"INTERCEPT", "", "names", "gloo, nccl, or gloo,nccl", "backend names that resolve to the wrapped backend",
+    {"INTERCEPT", "", "names", "", "gloo, nccl, or gloo,nccl", "backend names that resolve to the wrapped backend",
      acceptIntercept},
-    {"INJECT", "", "rules", "see straggler run --help", "delays put into the training job, for trials", acceptInject},
-    {"WINDOW", "10", "steps", "a whole number from 1 to 1000", "steps a window", acceptWindow},
+    {"INJECT", "", "text", "", "see straggler run --help", "delays put into the training job, for trials",
+     acceptInject},
+    {"WINDOW", "10", "whole number", "steps", "a whole number from 1 to 1000", "steps a window", acceptWindow},
+    {"RULE", "self_time", "choice", "", "self_time, mean_multiple, moving_average, or median",
+     "the rule by which a rank is named", acceptRule},
+    {"MULTIPLIER", "2.0", "number", "times", "a number above 1", "used by the other rules than self_time",
+     acceptMultiplier},
 }};
 
 std::string allowedNames() {
@@ -116,8 +134,8 @@ std::vector<SettingRow> settingRows(const Environment& environment) {
     const auto set = find(environment, row.name);
     const auto standard =
         row.defaultValue.empty() ? std::nullopt : std::optional<std::string>(std::string(row.defaultValue));
-    rows.push_back({std::string(kPrefix) + std::string(row.name), set ? set : standard, standard, std::string(row.unit),
-                    std::string(row.allowed), set.has_value(), std::string(row.text)});
+    rows.push_back({std::string(kPrefix) + std::string(row.name), set ? set : standard, standard, std::string(row.type),
+                    std::string(row.unit), std::string(row.allowed), set.has_value(), std::string(row.text)});
   }
   return rows;
 }

@@ -24,8 +24,10 @@ inline constexpr int kMaxWindow = 1000;  // steps
 // What the observing side reads. STRAGGLER_INTERCEPT and STRAGGLER_INJECT are in the table too, but are read by the
 // Python package, before a group exists; the observing side is not told of an injection.
 struct Settings {
-  std::string directory;  // STRAGGLER_DIR: where records go; empty: nowhere
-  int window = 10;        // STRAGGLER_WINDOW: steps a window
+  std::string directory;           // STRAGGLER_DIR: where records go; empty: nowhere
+  int window = 10;                 // STRAGGLER_WINDOW: steps a window
+  std::string rule = "self_time";  // STRAGGLER_RULE: by which a rank is named
+  double multiplier = 2.0;         // STRAGGLER_MULTIPLIER: used by the other rules than self_time
 };
 
 // One row of the table, with the value in force.
@@ -33,7 +35,8 @@ struct SettingRow {
   std::string name;
   std::optional<std::string> value;
   std::optional<std::string> defaultValue;
-  std::string unit;
+  std::string type;  // path, names, text, whole number, number, choice
+  std::string unit;  // empty: it has none
   std::string allowed;
   bool fromEnvironment = false;
   std::string text;

@@ -18,6 +18,9 @@ constexpr std::chrono::milliseconds kLongestTurn{64000};
 constexpr std::uint64_t kFramesATurn = 256;  // then turns are twice as long: a FileStore keeps all that is ever set
 constexpr std::chrono::milliseconds kLookPeriod{200};  // less than a turn, so that no frame is missed
 constexpr std::int64_t kFramesPerRank = 8;             // that may wait in the queue
+constexpr std::chrono::milliseconds kReportLookPeriod{1000};
+constexpr std::size_t kReportLooksPerSecond = 512;  // of all ranks together
+constexpr std::size_t kCounterBytes = 8;
 
 // What is below all prefixes.
 c10d::Store& bare(c10d::Store& store) {
@@ -31,6 +34,28 @@ bool isUsable(c10d::Store& store) {
   c10d::Store& below = bare(store);
   return dynamic_cast<c10d::TCPStore*>(&below) != nullptr || dynamic_cast<c10d::FileStore*>(&below) != nullptr ||
          dynamic_cast<c10d::HashStore*>(&below) != nullptr;
+}
+
+// Every look of a rank costs the store's server an answer.
+std::chrono::milliseconds reportLookPeriod(std::size_t ranks) {
+  return kReportLookPeriod * (1 + ranks / kReportLooksPerSecond);
+}
+
+std::uint64_t counterOf(const std::vector<std::uint8_t>& value) {
+  std::uint64_t counter = 0;
+  for (std::size_t i = 0; i < kCounterBytes; ++i) {
+    counter |= static_cast<std::uint64_t>(value[i]) << (8 * i);
+  }
+  return counter;
+}
+
+std::vector<std::uint8_t> withCounter(std::uint64_t counter, std::span<const std::uint8_t> bytes) {
+  std::vector<std::uint8_t> value(kCounterBytes + bytes.size());
+  for (std::size_t i = 0; i < kCounterBytes; ++i) {
+    value[i] = static_cast<std::uint8_t>(counter >> (8 * i));
+  }
+  std::copy(bytes.begin(), bytes.end(), value.begin() + kCounterBytes);
+  return value;
 }
 
 std::vector<std::uint8_t> bytesOf(std::span<const std::uint8_t> bytes) { return {bytes.begin(), bytes.end()}; }
@@ -50,6 +75,7 @@ StoreExchange::StoreExchange(const c10::intrusive_ptr<c10d::Store>& store, int r
   const auto round = store_->add("straggler/round/" + std::to_string(rank), 1);
   prefix_ = "straggler/" + std::to_string(round) + "/";
   queues_ = probeQueues();
+  forgets_ = dynamic_cast<c10d::FileStore*>(&bare(*store_)) == nullptr;
 }
 
 // A store may say that it has queues and then refuse: only trying tells.
@@ -131,6 +157,33 @@ bool StoreExchange::rootLeaving() noexcept {
   }
 }
 
+std::optional<std::vector<std::uint8_t>> StoreExchange::published() noexcept {
+  const auto now = std::chrono::steady_clock::now();
+  if (now < nextReportLook_ || isGone()) {
+    return std::nullopt;
+  }
+  nextReportLook_ = now + reportLookPeriod(ranks_.size());
+  try {
+    return newReport();
+  } catch (const std::exception& error) {
+    fail(error.what());
+    return std::nullopt;
+  }
+}
+
+std::optional<std::vector<std::uint8_t>> StoreExchange::newReport() {
+  if (!store_->check({key("report")})) {
+    return std::nullopt;
+  }
+  const auto value = store_->get(key("report"));
+  if (value.size() < kCounterBytes || value.size() > kCounterBytes + kMaxPublished ||
+      counterOf(value) <= publications_) {
+    return std::nullopt;
+  }
+  publications_ = counterOf(value);
+  return std::vector<std::uint8_t>(value.begin() + kCounterBytes, value.end());
+}
+
 // ---- The root ----
 
 std::optional<std::vector<std::uint8_t>> StoreExchange::receive() noexcept {
@@ -169,6 +222,17 @@ std::optional<std::vector<std::uint8_t>> StoreExchange::receiveByKey() {
   nextRank_ = 0;
   nextLook_ = now + kLookPeriod;
   return std::nullopt;
+}
+
+void StoreExchange::publish(std::span<const std::uint8_t> bytes, Publication publication) noexcept {
+  if (bytes.size() > kMaxPublished || (publication == Publication::kFigures && !forgets_) || isGone()) {
+    return;
+  }
+  try {
+    store_->set(key("report"), withCounter(++publications_, bytes));
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
 }
 
 void StoreExchange::announceLeaving() noexcept {

@@ -8,9 +8,13 @@
 //   straggler/<round>/frames        the queue
 //   straggler/<round>/frames/<r>    the key of rank r, where there are no queues
 //   straggler/<round>/leaving       set when the root listens no longer
+//   straggler/<round>/report        what the root published last, behind a counter of 8 bytes
 //   straggler/round/<r>             how many sessions rank r has begun on this store
 //
 // The round tells sessions of one store apart: ranks begin them in the same order, so their counts agree.
+//
+// A rank looks for a report once a second; with more than 512 ranks less often, so that all of them together ask the server
+// 512 times a second (8,192 ranks: every 17 s, 2 MB/s). A FileStore keeps all that is ever set: there only news is published.
 //
 // Python's stores are not used: they would need the interpreter lock on a thread of ours. The clone has a connection and a
 // timeout of its own, a few seconds; the user's store is left as it is.
@@ -41,6 +45,8 @@ class StoreExchange final : public Exchange {
   std::string lastError() const override;
   std::optional<std::vector<std::uint8_t>> receive() noexcept override;
   void announceLeaving() noexcept override;
+  void publish(std::span<const std::uint8_t> bytes, Publication publication) noexcept override;
+  std::optional<std::vector<std::uint8_t>> published() noexcept override;
 
  private:
   std::string key(const std::string& name) const { return prefix_ + name; }
@@ -48,6 +54,7 @@ class StoreExchange final : public Exchange {
   bool isGone() noexcept;
   Sent sendByKey(std::span<const std::uint8_t> bytes);
   std::optional<std::vector<std::uint8_t>> receiveByKey();
+  std::optional<std::vector<std::uint8_t>> newReport();
   void fail(const std::string& reason) noexcept;
 
   // Used by one thread: the monitor's on every rank but the root, the collector's there.
@@ -57,7 +64,11 @@ class StoreExchange final : public Exchange {
   std::vector<int> ranks_;
   std::string prefix_;
   bool queues_ = false;
+  bool forgets_ = true;  // what is set again is gone
   std::atomic<bool> gone_{false};
+
+  std::uint64_t publications_ = 0;  // on the root: made; elsewhere: the number of the last one seen
+  std::chrono::steady_clock::time_point nextReportLook_{};
 
   // Where there are no queues.
   std::chrono::steady_clock::time_point nextTurn_{};

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "backend/c10d/blocking.h"
+#include "backend/c10d/process_log.h"
 #include "backend/c10d/store_exchange.h"
 
 namespace straggler {
@@ -23,6 +24,7 @@ Session::Options sessionOptions(const ForwardingBackend::StorePtr& store, int ra
   options.ranks = ranks;
   options.recorder = std::make_shared<Recorder>();
   options.poller = std::make_shared<Observer>(options.recorder);
+  options.log = processLog();
   if (ranks.size() > 1) {
     try {
       options.exchange = std::make_shared<StoreExchange>(store, rank, ranks);

@@ -23,6 +23,12 @@ class Exchange {
     kLater,  // the root is behind, or this transport's next turn has not come; offer the bytes again
     kGone,   // the transport is gone for good
   };
+  enum class Publication : std::uint8_t {
+    kNews,     // says something else than the last one
+    kFigures,  // the same with newer figures: left out where nothing that was ever set is forgotten
+  };
+  // More is not published, and not believed.
+  static constexpr std::size_t kMaxPublished = 4096;
 
   virtual ~Exchange() = default;
 
@@ -31,12 +37,17 @@ class Exchange {
   // Whether the root has said that it listens no longer. Then the transport must not be touched again, since the
   // store may end with the root.
   virtual bool rootLeaving() noexcept = 0;
+  // What the root has published last, if that is newer than what this gave before. Cheap to call often: the transport is
+  // looked at now and then only. What is given is bounded, and otherwise not to be trusted.
+  virtual std::optional<std::vector<std::uint8_t>> published() noexcept = 0;
   // Why the transport is gone; empty while it works.
   virtual std::string lastError() const = 0;
 
   // ---- The root ----
   virtual std::optional<std::vector<std::uint8_t>> receive() noexcept = 0;
   virtual void announceLeaving() noexcept = 0;
+  // Puts the bytes where every rank finds them, in place of what was published before.
+  virtual void publish(std::span<const std::uint8_t> bytes, Publication publication) noexcept = 0;
 };
 
 }  // namespace straggler

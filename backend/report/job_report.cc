@@ -1,6 +1,7 @@
 #include "backend/report/job_report.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "backend/base/format.h"
 
@@ -82,6 +83,9 @@ std::vector<std::string> notesOf(const JobModel& model, const JobReport& report)
                     std::to_string(model.operationsGivenUp()) +
                     " operations were given up: not every rank told of them");
   }
+  for (auto& note : windowNotes(report)) {
+    notes.push_back(std::move(note));
+  }
   if (model.strangers() > 0) {
     notes.push_back(std::to_string(model.strangers()) + " frames came from ranks that are no members and were ignored");
   }
@@ -97,6 +101,22 @@ std::vector<std::string> notesOf(const JobModel& model, const JobReport& report)
 const RankRow* JobReport::row(int rank) const {
   const auto place = std::find_if(ranks.begin(), ranks.end(), [rank](const auto& r) { return r.rank == rank; });
   return place == ranks.end() ? nullptr : &*place;
+}
+
+bool isSameVerdict(const Verdict& a, const Verdict& b) {
+  return a.kind == b.kind && a.ranks == b.ranks && a.cause == b.cause && a.sinceStep == b.sinceStep;
+}
+
+std::vector<std::string> windowNotes(const JobReport& report) {
+  std::vector<std::string> notes;
+  if (report.windowsIncomplete > 0) {
+    notes.push_back(std::to_string(report.windowsIncomplete) + " of " + std::to_string(report.windowsCompared) +
+                    " windows are incomplete: not every rank told of them, and who did not is not compared");
+  }
+  if (report.windowsLate > 0) {
+    notes.push_back(std::to_string(report.windowsLate) + " windows of ranks came in after theirs had been judged");
+  }
+  return notes;
 }
 
 JobReport jobReport(const JobModel& model, std::uint64_t linesLost) {

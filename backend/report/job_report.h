@@ -61,6 +61,12 @@ struct JobReport {
   const RankRow* row(int rank) const;
 };
 
+// Whether both say the same, though the figures may have moved on.
+bool isSameVerdict(const Verdict& a, const Verdict& b);
+
+// What there is to say of windows that came late or not at all.
+std::vector<std::string> windowNotes(const JobReport& report);
+
 // `linesLost`: records of the root's own that could not be written, of which no rank tells.
 JobReport jobReport(const JobModel& model, std::uint64_t linesLost = 0);
 

@@ -93,7 +93,16 @@ JsonLine verdictFields(JsonLine line, const Verdict& verdict, const JobReport& r
       .field("share", verdict.share)
       .field("since_step", verdict.sinceStep)
       .field("confidence", verdict.confidence)
-      .field("reason", verdict.reason);
+      .field("reason", verdict.reason)
+      .field("step", verdict.step)
+      .field("rule", verdict.rule)
+      .field("windows", verdict.evidence.windows)
+      .field("input_ms", verdict.evidence.inputMs)
+      .field("cpu_ms", verdict.evidence.cpuMs)
+      .field("run_delay_ms", verdict.evidence.runDelayMs)
+      .field("operations_compared", verdict.evidence.operations)
+      .field("last_share", verdict.evidence.lastShare)
+      .field("last_p_value", verdict.evidence.lastPValue);
 }
 
 JsonLine rankLine(const RankRow& row) {
@@ -126,11 +135,20 @@ JsonLine skewLine(const SkewRow& row) {
 
 }  // namespace
 
+DetectorOptions SessionStart::detectorOptions() const {
+  DetectorOptions options;
+  options.rule = ruleFromString(rule).value_or(options.rule);
+  options.multiplier = multiplier;
+  return options;
+}
+
 std::string toJson(const SessionStart& session) {
   return record("session")
       .field("ranks", session.ranks)
       .field("window", session.stepsPerWindow)
       .field("unix_time_ns", session.unixTimeNs)
+      .field("rule", session.rule)
+      .field("multiplier", session.multiplier)
       .text();
 }
 
@@ -176,6 +194,10 @@ std::string toJson(const JobReport& report) {
   for (const auto& group : report.groups) {
     groups.push_back(groupFields(JsonLine(), group));
   }
+  std::vector<JsonLine> history;
+  for (const auto& verdict : report.history) {
+    history.push_back(verdictFields(JsonLine(), verdict, report));
+  }
   std::vector<JsonLine> ranks;
   for (const auto& row : report.ranks) {
     ranks.push_back(rankLine(row));
@@ -195,6 +217,10 @@ std::string toJson(const JobReport& report) {
       .field("collectives", report.collectives)
       .field("records_dropped", report.recordsDropped)
       .field("verdict", verdictFields(JsonLine(), report.verdict, report))
+      .field("history", history)
+      .field("windows_compared", report.windowsCompared)
+      .field("windows_incomplete", report.windowsIncomplete)
+      .field("windows_late", report.windowsLate)
       .field("ranks", ranks)
       .field("skew", skew)
       .field("notes", report.notes)

@@ -21,6 +21,11 @@ struct SessionStart {
   std::vector<int> ranks;  // global, of all members
   int stepsPerWindow = 10;
   std::int64_t unixTimeNs = 0;
+  std::string rule = "self_time";
+  double multiplier = 2.0;
+
+  // An unknown rule is the default one.
+  DetectorOptions detectorOptions() const;
 };
 
 std::string toJson(const SessionStart& session);

@@ -14,8 +14,16 @@ void JsonReporter::received(const Frame& frame) {
   file_->flush();
 }
 
+void JsonReporter::changed(const Verdict& verdict, const JobReport& report) {
+  file_->line(toJson(verdict, report));
+  file_->flush();
+  written_ = verdict;
+}
+
 void JsonReporter::ended(const JobReport& report) {
-  file_->line(toJson(report.verdict, report));
+  if (!written_ || !isSameVerdict(*written_, report.verdict)) {
+    file_->line(toJson(report.verdict, report));
+  }
   file_->line(toJson(report));
   file_->flush();
 }

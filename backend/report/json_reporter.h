@@ -1,7 +1,8 @@
-// JsonReporter: every frame, the verdict and the report, as JSON lines in job.jsonl.
+// JsonReporter: every frame, every verdict as it starts, changes or clears, and the report, as JSON lines in job.jsonl.
 #pragma once
 
 #include <memory>
+#include <optional>
 
 #include "backend/report/record_file.h"
 #include "backend/report/reporter.h"
@@ -14,11 +15,14 @@ class JsonReporter final : public Reporter {
 
   void started(const SessionStart& session) override;
   void received(const Frame& frame) override;
+  void changed(const Verdict& verdict, const JobReport& report) override;
+  // The verdict in force is written only if it never was.
   void ended(const JobReport& report) override;
   std::uint64_t recordsLost() const override { return file_->linesLost(); }
 
  private:
   std::unique_ptr<RecordFile> file_;
+  std::optional<Verdict> written_;  // the last verdict that was
 };
 
 }  // namespace straggler

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/base/format.h"
+#include "backend/report/verdict_text.h"
 
 namespace straggler {
 namespace {
@@ -62,11 +63,6 @@ std::string skewTable(const JobReport& report) {
   return table(rows);
 }
 
-std::string hostOf(const JobReport& report, int rank) {
-  const RankRow* row = report.row(rank);
-  return row != nullptr && row->heard ? row->host : "?";
-}
-
 std::string stepsText(const JobReport& report) {
   switch (report.foundBy) {
     case StepsFoundBy::kGraphTask:
@@ -95,33 +91,11 @@ std::string armedLine(const JobReport& report) {
       "; measured: arrival, lateness, self and wait time (host clock" +
       (report.clocks > 1 ? ", " + std::to_string(report.clocks) + " clocks related by the traffic" : "") +
       "); not measured: point to point lateness, captured graphs";
-  return line + "\n";
-}
-
-std::string verdictLines(const JobReport& report) {
-  const Verdict& verdict = report.verdict;
-  switch (verdict.kind) {
-    case VerdictKind::kStraggler: {
-      std::vector<std::string> names;
-      std::vector<int> ranks = verdict.ranks;
-      for (const int rank : ranks) {
-        names.push_back(std::to_string(rank) + " (" + hostOf(report, rank) + ")");
-      }
-      return "STRAGGLER rank " + join(names, ", ") + " cause=" + verdict.cause + " +" +
-             fixed(verdict.excessMs.value_or(0), 1) + " ms/step (" + fixed(100 * verdict.share.value_or(0), 0) +
-             " % of the step) since step " + std::to_string(verdict.sinceStep.value_or(0)) +
-             "\n  why: " + verdict.reason + "\n  next: look at what rank " + std::to_string(ranks.front()) +
-             " does between its collectives: its input, its Python threads, its processor\n";
-    }
-    case VerdictKind::kNone:
-      return "NO STRAGGLER: " + verdict.reason + "\n";
-    default:
-      return "NO VERDICT: " + verdict.reason + "\n";
-  }
+  return line + "\nstraggler: " + report.ruleText + "\n";
 }
 
 std::string textReport(const JobReport& report) {
-  std::string text = verdictLines(report);
+  std::string text = verdictLines(report.verdict, report) + earlierLines(report);
   text += "straggler: " + std::to_string(report.ranksReported) + " of " + plural(report.worldSize, "rank") + ", " +
           plural(report.stepsCompared, "step") + " compared (" + stepsText(report) + "), " +
           plural(report.collectives, "collective") + " seen, " + plural(report.recordsDropped, "record") + " dropped\n";

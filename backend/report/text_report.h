@@ -1,5 +1,6 @@
-// The report as people read it: the verdict in the first line, then one row a rank, then the arrival skew by kind of
-// operation. Pure functions; they are run on rank 0 without an interpreter at hand, and by `straggler report`.
+// The report as people read it: the verdict in force in the first line, what was said before it, then one row a rank,
+// then the arrival skew by kind of operation. Pure functions; they are run on rank 0 without an interpreter at hand, and by
+// `straggler report`.
 #pragma once
 
 #include <string>
@@ -11,10 +12,7 @@ namespace straggler {
 // One line, when the session begins to be understood: who is seen, what is measured, what is not.
 std::string armedLine(const JobReport& report);
 
-// One line that begins with the verdict, and up to two that say why and what to do next.
-std::string verdictLines(const JobReport& report);
-
-// verdictLines() and the tables.
+// The verdict, those before it, the tables and the notes.
 std::string textReport(const JobReport& report);
 
 }  // namespace straggler

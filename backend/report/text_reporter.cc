@@ -1,29 +1,23 @@
 #include "backend/report/text_reporter.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <string_view>
-
 #include "backend/report/text_report.h"
+#include "backend/report/verdict_text.h"
 
 namespace straggler {
+namespace {
 
-void writeText(int descriptor, const std::string& text) noexcept {
-  std::string_view rest = text;
-  while (!rest.empty()) {
-    const ssize_t written = write(descriptor, rest.data(), rest.size());
-    if (written < 0 && errno == EINTR) {
-      continue;
-    }
-    if (written <= 0) {
-      return;
-    }
-    rest.remove_prefix(static_cast<std::size_t>(written));
-  }
+// Only what asks for somebody's attention is a warning.
+Severity severityOf(VerdictKind kind) {
+  const bool slow = kind == VerdictKind::kStraggler || kind == VerdictKind::kImbalance || kind == VerdictKind::kJobWide;
+  return slow ? Severity::kWarning : Severity::kInfo;
 }
 
-void TextReporter::armed(const JobReport& report) { writeText(descriptor_, armedLine(report)); }
-void TextReporter::ended(const JobReport& report) { writeText(descriptor_, textReport(report)); }
+}  // namespace
+
+void TextReporter::armed(const JobReport& report) { log_->line(Severity::kInfo, armedLine(report)); }
+void TextReporter::changed(const Verdict& verdict, const JobReport& report) {
+  log_->line(severityOf(verdict.kind), verdictLines(verdict, report));
+}
+void TextReporter::ended(const JobReport& report) { log_->line(Severity::kInfo, textReport(report)); }
 
 }  // namespace straggler

@@ -1,22 +1,24 @@
-// TextReporter: the armed line and the report, as text on a file descriptor (standard error).
+// TextReporter: the armed line, a line for each verdict and the report at the end, as text in a log.
 #pragma once
 
+#include <memory>
+#include <utility>
+
+#include "backend/report/log.h"
 #include "backend/report/reporter.h"
 
 namespace straggler {
 
-// Writes all of `text`; gives up where the descriptor fails.
-void writeText(int descriptor, const std::string& text) noexcept;
-
 class TextReporter final : public Reporter {
  public:
-  explicit TextReporter(int descriptor) : descriptor_(descriptor) {}
+  explicit TextReporter(std::shared_ptr<Log> log) : log_(std::move(log)) {}
 
   void armed(const JobReport& report) override;
+  void changed(const Verdict& verdict, const JobReport& report) override;
   void ended(const JobReport& report) override;
 
  private:
-  int descriptor_;
+  std::shared_ptr<Log> log_;
 };
 
 }  // namespace straggler

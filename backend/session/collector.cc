@@ -8,17 +8,28 @@ namespace straggler {
 
 Collector::Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges,
                      std::unique_ptr<Reporter> reporter)
-    : exchanges_(std::move(exchanges)), reporter_(std::move(reporter)), model_(session.ranks, session.stepsPerWindow) {
+    : exchanges_(std::move(exchanges)),
+      reporter_(std::move(reporter)),
+      publisher_(exchanges_),
+      model_(session.ranks, session.stepsPerWindow, session.detectorOptions()) {
   reporter_->started(session);
 }
 
 void Collector::round(Instant now) {
   begun_ = begun_.value_or(now);
-  receive();
+  receive(now);
   arm(now, false);
+  publish(now);
 }
 
-void Collector::receive() {
+void Collector::publish(Instant now) {
+  if (armed_ && publisher_.due(now, verdictChanged_)) {
+    verdictChanged_ = false;
+    publisher_.publish(report(), now);
+  }
+}
+
+void Collector::receive(Instant now) {
   for (const auto& exchange : exchanges_) {
     while (const auto bytes = exchange->receive()) {
       const auto frame = decode(*bytes);
@@ -32,7 +43,7 @@ void Collector::receive() {
       }
       if (frame) {
         reporter_->received(*frame);
-        tellEvents();
+        tellEvents(now);
       }
     }
   }
@@ -40,13 +51,15 @@ void Collector::receive() {
   recordsLost_ = reporter_->recordsLost();
 }
 
-void Collector::tellEvents() {
+void Collector::tellEvents(Instant now) {
   std::vector<Verdict> events;
   {
     const MutexLock lock(modelMutex_);
     events = model_.takeEvents();
   }
   for (const auto& event : events) {
+    arm(now, true);  // what is measured is said before what was found
+    verdictChanged_ = true;
     reporter_->changed(event, report());
   }
 }
@@ -71,7 +84,7 @@ bool Collector::allFinal() const {
 bool Collector::finish(Instant now) {
   begun_ = begun_.value_or(now);
   finishing_ = finishing_.value_or(now);
-  receive();
+  receive(now);
   if (!allFinal()) {
     if (!leavingAnnounced_ && now - *finishing_ >= kFinalPatience) {
       leavingAnnounced_ = true;

@@ -1,4 +1,5 @@
-// Collector: the root's side of a session. It takes in the ranks' frames, keeps the job's model, and reports.
+// Collector: the root's side of a session. It takes in the ranks' frames, keeps the job's model, reports, and publishes the
+// report in brief for the other ranks.
 //
 // round() does one turn and returns; the thread that calls it belongs to the session. Reporters run on that thread: one
 // that blocks delays reports and nothing else.
@@ -16,6 +17,7 @@
 #include "backend/detect/job_model.h"
 #include "backend/exchange/exchange.h"
 #include "backend/report/reporter.h"
+#include "backend/session/publisher.h"
 
 namespace straggler {
 
@@ -40,13 +42,17 @@ class Collector {
   JobReport report() const;
 
  private:
-  void receive();
-  void tellEvents();
+  void receive(Instant now);
+  void tellEvents(Instant now);
+  // Once armed, and when it is due.
+  void publish(Instant now);
   void arm(Instant now, bool mustArm);
   bool allFinal() const;
 
   std::vector<std::shared_ptr<Exchange>> exchanges_;
   std::unique_ptr<Reporter> reporter_;
+  Publisher publisher_;
+  bool verdictChanged_ = false;  // since the last publication
   std::optional<Instant> begun_;
   std::optional<Instant> finishing_;
   bool leavingAnnounced_ = false;

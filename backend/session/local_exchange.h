@@ -37,8 +37,20 @@ class LocalExchange final : public Exchange {
   }
   void announceLeaving() noexcept override {}
 
+  void publish(std::span<const std::uint8_t> bytes, Publication /*publication*/) noexcept override {
+    if (bytes.size() <= kMaxPublished) {
+      const MutexLock lock(mutex_);
+      published_.emplace(bytes.begin(), bytes.end());
+    }
+  }
+  std::optional<std::vector<std::uint8_t>> published() noexcept override {
+    const MutexLock lock(mutex_);
+    return std::exchange(published_, std::nullopt);
+  }
+
  private:
   Mutex mutex_;
+  std::optional<std::vector<std::uint8_t>> published_ GUARDED_BY(mutex_);
   std::deque<std::vector<std::uint8_t>> frames_ GUARDED_BY(mutex_);
 };
 

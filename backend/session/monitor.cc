@@ -240,7 +240,20 @@ bool Monitor::send(Instant now) {
     leave();
     return true;
   }
+  hearReport();
   return sendWaiting();
+}
+
+void Monitor::hearReport() {
+  if (const auto bytes = options_.exchange->published()) {
+    const MutexLock lock(publishedMutex_);
+    published_.emplace(bytes->begin(), bytes->end());
+  }
+}
+
+std::optional<std::string> Monitor::published() const {
+  const MutexLock lock(publishedMutex_);
+  return published_;
 }
 
 bool Monitor::sendWaiting() {

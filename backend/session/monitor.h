@@ -14,7 +14,7 @@
 // after its end: that much may be counted in the next window instead of this one, and successive windows add up to the
 // truth. The first window has no reading before it. On a device the thread that runs the backward is not counted.
 //
-// Thread safety: addGroup() may be called from any thread; all else is the session's thread alone.
+// Thread safety: addGroup() and published() may be called from any thread; all else is the session's thread alone.
 #pragma once
 
 #include <cstdint>
@@ -74,6 +74,9 @@ class Monitor {
   // again until the caller's patience ends.
   bool finish(Instant now);
 
+  // The report that the root has published last, as JSON text of a sender that is not to be trusted; nothing if none came.
+  std::optional<std::string> published() const;
+
  private:
   void read(Instant now);
   void processBatch();
@@ -88,6 +91,7 @@ class Monitor {
   bool send(Instant now);
   bool sendWaiting();
   void leave();
+  void hearReport();
 
   Options options_;
   std::shared_ptr<Recorder> recorder_;
@@ -117,6 +121,9 @@ class Monitor {
   mutable Mutex groupsMutex_;
   std::map<GroupId, GroupInfo> groups_ GUARDED_BY(groupsMutex_);
   std::vector<GroupInfo> newGroups_ GUARDED_BY(groupsMutex_);
+
+  mutable Mutex publishedMutex_;
+  std::optional<std::string> published_ GUARDED_BY(publishedMutex_);
 };
 
 }  // namespace straggler

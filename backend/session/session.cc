@@ -24,6 +24,7 @@ constexpr Duration kCollectorPeriod = std::chrono::milliseconds(50);
 constexpr Duration kFinishPeriod = std::chrono::milliseconds(2);
 constexpr Duration kSendPatience = std::chrono::seconds(1);         // for the last messages
 constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // beyond what a thread may use by itself
+constexpr Duration kLogPatience = std::chrono::milliseconds(500);   // until what was said is out
 
 // What a process knows of its session. Never destroyed: threads that were left behind and late destructors may still
 // come by at the end of the process.
@@ -31,7 +32,7 @@ struct Process {
   Mutex mutex;
   std::shared_ptr<Session> session GUARDED_BY(mutex);
   std::size_t members GUARDED_BY(mutex) = 0;
-  std::optional<JobReport> lastReport GUARDED_BY(mutex);
+  std::optional<std::string> lastReport GUARDED_BY(mutex);
 };
 
 std::atomic<Process*> processInstance{nullptr};
@@ -64,7 +65,7 @@ std::int64_t unixTimeNs() {
 
 std::unique_ptr<Reporter> makeReporter(const Session::Options& options, const RecordFile::Complain& complain) {
   std::vector<std::unique_ptr<Reporter>> reporters;
-  reporters.push_back(std::make_unique<TextReporter>(options.descriptor));
+  reporters.push_back(std::make_unique<TextReporter>(options.log));
   if (!options.settings.directory.empty()) {
     reporters.push_back(std::make_unique<JsonReporter>(
         std::make_unique<RecordFile>(options.settings.directory, "job.jsonl", complain)));
@@ -76,6 +77,7 @@ std::unique_ptr<Reporter> makeReporter(const Session::Options& options, const Re
 
 struct Session::State {
   SteadyClock clock;
+  std::shared_ptr<Log> log;
   std::function<void(const std::string& reason)> complain;
   std::shared_ptr<Poller> poller;
   std::unique_ptr<Monitor> monitor;
@@ -103,9 +105,10 @@ struct Session::State {
 };
 
 Session::Session(Options options) : state_(std::make_shared<State>()) {
-  const int descriptor = options.descriptor;
-  const auto complain = [descriptor, rank = options.rank](const std::string& reason) {
-    writeText(descriptor, "straggler: rank " + std::to_string(rank) + ": " + reason + "; training goes on\n");
+  options.log = options.log ? options.log : std::make_shared<DescriptorLog>(2);
+  state_->log = options.log;
+  const auto complain = [log = options.log, rank = options.rank](const std::string& reason) {
+    log->line(Severity::kWarning, "straggler: rank " + std::to_string(rank) + ": " + reason + "; training goes on");
   };
   // A rank's files are in one folder, and what befalls one befalls the others: it is said of the first.
   const auto complainRecords = [complain,
@@ -133,7 +136,8 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
     if (options.exchange) {
       exchanges.push_back(options.exchange);
     }
-    state_->collector = std::make_unique<Collector>(SessionStart{options.ranks, options.settings.window, unixTimeNs()},
+    state_->collector = std::make_unique<Collector>(SessionStart{options.ranks, options.settings.window, unixTimeNs(),
+                                                                 options.settings.rule, options.settings.multiplier},
                                                     std::move(exchanges), makeReporter(options, complainRecords));
   }
   state_->monitor = std::make_unique<Monitor>(std::move(monitor), options.recorder);
@@ -173,8 +177,11 @@ void Session::addGroup(const GroupInfo& group) {
 
 const std::shared_ptr<Poller>& Session::poller() const { return state_->poller; }
 
-std::optional<JobReport> Session::report() const {
-  return state_->collector && owned() ? std::optional(state_->collector->report()) : std::nullopt;
+std::optional<std::string> Session::report() const {
+  if (!owned()) {
+    return std::nullopt;
+  }
+  return state_->collector ? std::optional(toJson(state_->collector->report())) : state_->monitor->published();
 }
 
 // ---- Threads ----
@@ -230,12 +237,13 @@ void Session::end() noexcept {
       thread->join();
     } else {
       thread->detach();
-      writeText(2, "straggler: a thread did not stop in time and was left behind\n");
+      state_->log->line(Severity::kWarning, "straggler: a thread did not stop in time and was left behind");
     }
   };
   stop(monitor_, state_->monitorMustStop, state_->monitorStopped, kSendPatience);
   stop(collector_, state_->collectorMustStop, state_->collectorStopped,
        Collector::kFinalPatience + Collector::kLeavingPatience);
+  state_->log->flush(kLogPatience);
 }
 
 // ---- The process's session ----
@@ -294,7 +302,7 @@ void endSession() noexcept {
   }
 }
 
-std::optional<JobReport> lastReport() {
+std::optional<std::string> lastReport() {
   Process& p = process();
   std::shared_ptr<Session> session;
   {

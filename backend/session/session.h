@@ -27,7 +27,7 @@
 #include "backend/exchange/exchange.h"
 #include "backend/exchange/messages.h"
 #include "backend/observe/recorder.h"
-#include "backend/report/job_report.h"
+#include "backend/report/log.h"
 
 namespace straggler {
 
@@ -49,7 +49,7 @@ class Session {
     std::shared_ptr<Exchange> exchange;  // to the root and from the ranks; null: no rank is reached
     std::string exchangeNote;            // why there is none; empty if there is
     std::shared_ptr<Poller> poller;      // may be null
-    int descriptor = 2;                  // where lines for people go
+    std::shared_ptr<Log> log;            // where lines for people go; null: standard error
   };
 
   // Throws SettingsError if the folder for records cannot be written.
@@ -64,8 +64,9 @@ class Session {
   // The first call ends the session: the last gathering, and the report on the root. Later calls do nothing.
   void end() noexcept;
 
-  // On the root what all ranks have told; elsewhere, and in a forked child, nothing.
-  std::optional<JobReport> report() const;
+  // A `report` record as JSON text: on the root of what all ranks have told, elsewhere what the root has published last,
+  // which may be up to some seconds old. Nothing in a forked child, or before the root has published.
+  std::optional<std::string> report() const;
 
   // False in a forked child.
   bool owned() const;
@@ -96,6 +97,6 @@ void leaveSession(const std::shared_ptr<Session>& session) noexcept;
 void endSession() noexcept;
 
 // Of the running session, or of the last one that ended.
-std::optional<JobReport> lastReport();
+std::optional<std::string> lastReport();
 
 }  // namespace straggler

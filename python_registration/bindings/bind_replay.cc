@@ -86,10 +86,13 @@ std::optional<Message> messageOf(const py::dict& line) {
   return std::nullopt;
 }
 
+// Lines of one rank that follow each other came in one frame, as a rule: how much a rank sends at once says how long the
+// model waits for it.
 class Replay {
  public:
   explicit Replay(const py::dict& session)
-      : model_(checkedRanks(get<std::vector<int>>(session, "ranks")), checkedWindow(get<int>(session, "window"))) {}
+      : model_(checkedRanks(get<std::vector<int>>(session, "ranks")), checkedWindow(get<int>(session, "window")),
+               detectorOptions(session)) {}
 
   // Takes the next line; says whether it was one that a replay uses.
   bool line(const py::dict& line) {
@@ -102,14 +105,44 @@ class Replay {
     if (!frame) {
       throw py::value_error("a value of the record is out of bounds");
     }
-    model_.apply(*frame);
+    if (frame->rank != frame_.rank || frame_.messages.size() >= kMaxMessages) {
+      applyFrame();
+      frame_.rank = frame->rank;
+    }
+    frame_.messages.push_back(frame->messages.front());
     return true;
   }
 
-  std::string reportJson() const { return toJson(jobReport(model_)); }
-  std::string text() const { return textReport(jobReport(model_)); }
+  std::string reportJson() { return toJson(report()); }
+  std::string text() { return textReport(report()); }
 
  private:
+  JobReport report() {
+    applyFrame();
+    return jobReport(model_);
+  }
+
+  void applyFrame() {
+    if (!frame_.messages.empty()) {
+      model_.apply(frame_);
+      frame_.messages.clear();
+    }
+  }
+
+  // Records of a version without rules are of the default one.
+  static DetectorOptions detectorOptions(const py::dict& session) {
+    SessionStart start;
+    if (session.contains("rule")) {
+      start.rule = get<std::string>(session, "rule");
+      start.multiplier = get<double>(session, "multiplier");
+      known(ruleFromString(start.rule), start.rule);
+    }
+    if (!(start.multiplier > 1)) {
+      throw py::value_error("the session's multiplier must be above 1");
+    }
+    return start.detectorOptions();
+  }
+
   static int checkedWindow(int window) {
     if (window < 1 || window > kMaxWindow) {
       throw py::value_error("the session's window must be from 1 to " + std::to_string(kMaxWindow) + " steps");
@@ -125,6 +158,7 @@ class Replay {
   }
 
   JobModel model_;
+  Frame frame_;  // not applied yet
 };
 
 }  // namespace

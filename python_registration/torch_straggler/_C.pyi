@@ -45,13 +45,19 @@ class Replay:
     def text(self) -> str: ...
 
 def settings() -> list[dict[str, str | None]]:
-    """One row a setting: name, value, default, unit, allowed, source (`default`, `environment`), text."""
+    """One row a setting: name, value, default, type, unit, allowed, source (`default`, `environment`), text."""
 
 def check_settings() -> None:
     """Raises SettingsError for an unknown `STRAGGLER_*` name or a malformed value; the text names what is allowed."""
 
 def finish() -> None:
-    """Ends the session of this process: last exchange, and the report on global rank 0. Returns within about 2 s."""
+    """Ends the session of this process: last exchange, and the report on global rank 0; then the thread that logs, so
+    that what is said later goes straight to standard error. Returns within about 3 s.
+    """
 
 def report_json() -> str | None:
-    """The `report` record of the session that runs or has just ended, as one JSON object; None without one."""
+    """The `report` record of the session that runs or has just ended, as one JSON object; None without one.
+
+    On a rank that does not collect it is what the collecting rank published last, which is not checked here. Raises
+    UnicodeDecodeError, a ValueError, for what is no text.
+    """

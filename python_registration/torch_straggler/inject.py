@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import atexit
 import functools
-import sys
+import logging
 import time
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -31,6 +31,7 @@ import torch
 import torch.distributed as dist
 from torch.nn.modules.module import register_module_forward_pre_hook
 
+from torch_straggler._log import emit
 from torch_straggler.injection_rule import ALL, RANDOM, Rule, collective_text, delays, due, parse
 
 _installed: Injector | None = None
@@ -180,7 +181,7 @@ class Injector:
         if where is None:
             return
         for line in never_happened(self._rules, self._happened, where, self._step):
-            print(line, file=sys.stderr)
+            emit(logging.WARNING, line)
 
 
 def never_happened(

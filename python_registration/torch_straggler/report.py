@@ -1,13 +1,14 @@
 """The report of a job, as Python values: the `report` record of the record schema, number 1.
 
-Every field that was not measured is None, never 0. Fields that a later version adds are ignored here.
+Every field that was not measured is None, never 0. Fields that a later version adds are ignored here; fields that an
+earlier version did not write get their defaults.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass, fields
 from typing import Any
 
 SCHEMA = 1
@@ -28,16 +29,26 @@ class Verdict:
     """The named outcome.
 
     Attributes:
-        kind: `straggler`, `none` (nobody is to blame) or `abstain` (cannot be known).
-        ranks: global ranks that are named, worst first; empty unless kind is `straggler`.
+        kind: `straggler`; `imbalance` (another rank is late each time), `job_wide` (every rank is slower than it was)
+            or `none`: nobody is to blame; `cleared` (what was said before is over); `abstain` (cannot be known).
+        ranks: global ranks that are named, worst first; empty where nobody is.
         hosts: their hosts, in the same order.
         group: name of the group whose operations showed it, or None.
-        cause: what makes them late, or `not_attributed`.
+        cause: what makes the worst late: `host_input` (its data loader), `host_launch` (it waits for a processor),
+            `host_compute` (it computes more), or `not_attributed`.
         excess_ms: self time of a step above the median of the other ranks, milliseconds; of the worst rank.
         share: excess as a share of the job's step time, 0 to 1.
         since_step: first step of the excess, counted from 0.
         confidence: 0 to 1; 1 minus the probability of such an excess by chance.
         reason: a sentence with the numbers behind it.
+        step: the last step that was judged.
+        rule: the rule by which it was found, as in `STRAGGLER_RULE`.
+        windows: windows of steps that were compared.
+        input_ms, cpu_ms, run_delay_ms: of the worst rank's excess, milliseconds a step: inside its data loader's fetch;
+            its training thread ran on a processor; it was ready to run and waited for one.
+        operations_compared: operations since the excess began of which every rank's arrival is known.
+        last_share: of the operations compared, at how many the worst rank was the last arriver, 0 to 1.
+        last_p_value: probability that it is last so often by chance.
     """
 
     kind: str
@@ -50,6 +61,15 @@ class Verdict:
     since_step: int | None
     confidence: float | None
     reason: str
+    step: int | None = None
+    rule: str = "self_time"
+    windows: int = 0
+    input_ms: float | None = None
+    cpu_ms: float | None = None
+    run_delay_ms: float | None = None
+    operations_compared: int = 0
+    last_share: float | None = None
+    last_p_value: float | None = None
 
 
 @dataclass(frozen=True)
@@ -115,10 +135,14 @@ class JobReport:
         groups: the groups that were observed.
         collectives: operations that were recorded, on all ranks.
         records_dropped: operations that could not be recorded, on all ranks.
-        verdict: who is named, or nobody.
-        ranks: one entry a rank, in the order of rank.
-        skew: one entry a kind of operation.
-        notes: what was measured with less knowledge, a sentence each.
+        verdict: the one in force: who is named, or nobody.
+        ranks: one entry a rank, in the order of rank; in a brief report only of the ranks that are named.
+        skew: one entry a kind of operation; none in a brief report.
+        notes: what was measured with less knowledge, a sentence each; in a brief report the first says that it is one.
+        history: the verdicts that were told, oldest first; the last of them if there were many.
+        windows_compared: windows of steps that were judged.
+        windows_incomplete: of them, those of which not every rank told.
+        windows_late: windows of a rank that came in after theirs had been judged.
     """
 
     world_size: int
@@ -134,15 +158,23 @@ class JobReport:
     ranks: tuple[RankReport, ...]
     skew: tuple[ArrivalSkew, ...]
     notes: tuple[str, ...]
+    history: tuple[Verdict, ...] = ()
+    windows_compared: int = 0
+    windows_incomplete: int = 0
+    windows_late: int = 0
 
     @staticmethod
     def from_json(text: str) -> JobReport:
         """Reads a `report` record.
 
         Raises:
-            ValueError: not JSON, another schema number, another type of record, or a field is missing.
+            ValueError: not JSON, another schema number, another type of record, a field that is missing or of another
+                type.
         """
-        record = json.loads(text)
+        try:
+            record = json.loads(text)
+        except RecursionError:
+            raise ValueError("not a record: nested too deeply") from None
         if not isinstance(record, dict) or record.get("type") != "report":
             raise ValueError("not a record of type 'report'")
         if record.get("schema") != SCHEMA:
@@ -150,41 +182,59 @@ class JobReport:
                 f"the record has schema {record.get('schema')!r}, this torch_straggler reads schema {SCHEMA}; "
                 "read it with the version that wrote it"
             )
-        try:
-            return _job(record)
-        except KeyError as error:
-            raise ValueError(f"the report record has no field {error}") from None
+        job: JobReport = _read(JobReport, record)
+        return job
 
 
 def report() -> JobReport | None:
     """The report of the session that runs in this process, or that has just ended; None if there is none.
 
-    Only global rank 0 gathers, so on other ranks the answer is None. Starts no collective and waits for nobody.
+    On the rank that collects, global rank 0, it is complete and of this moment. On every other rank it is the brief
+    report that rank 0 published last: all totals, the verdict, and the rows of the ranks that are named. It is some
+    seconds old (up to 20 with thousands of ranks; with a FileStore as old as the verdict), and None in the first
+    seconds of a job, where ranks cannot reach rank 0, or if what was found in the store is no report.
+
+    Starts no collective and waits for nobody.
     """
     library = sys.modules.get("torch_straggler._C")
-    text = library.report_json() if library is not None else None
-    return JobReport.from_json(text) if text is not None else None
+    try:
+        text = library.report_json() if library is not None else None
+        return JobReport.from_json(text) if text is not None else None
+    except ValueError:
+        return None
 
 
-def _job(record: dict[str, Any]) -> JobReport:
-    return JobReport(
-        world_size=record["world_size"],
-        ranks_reported=record["ranks_reported"],
-        clocks=record["clocks"],
-        steps=record["steps"],
-        step_ms=record["step_ms"],
-        steps_found_by=record["steps_found_by"],
-        groups=tuple(_fill(Group, group) for group in record["groups"]),
-        collectives=record["collectives"],
-        records_dropped=record["records_dropped"],
-        verdict=_fill(Verdict, record["verdict"]),
-        ranks=tuple(_fill(RankReport, rank) for rank in record["ranks"]),
-        skew=tuple(_fill(ArrivalSkew, skew) for skew in record["skew"]),
-        notes=tuple(record["notes"]),
-    )
+# ---- Reading a record ------------------------------------------------------------------------------------------------
 
 
-def _fill(kind: type[Any], record: dict[str, Any]) -> Any:
+def _read(kind: type[Any], record: Any) -> Any:
     """An instance of a dataclass from the fields of the same names; lists become tuples."""
-    values = {name: record[name] for name in kind.__dataclass_fields__}
-    return kind(**{name: tuple(value) if isinstance(value, list) else value for name, value in values.items()})
+    if not isinstance(record, dict):
+        raise ValueError(f"the record's {kind.__name__} is no object")
+    values = {}
+    for field in fields(kind):
+        if field.name in record:
+            values[field.name] = _value(field.name, str(field.type), record[field.name])
+        elif field.default is MISSING:
+            raise ValueError(f"the report record has no field '{field.name}'")
+    return kind(**values)
+
+
+def _value(name: str, expected: str, value: Any) -> Any:
+    """`value` as the annotation `expected` says: a plain type, `Type | None`, `tuple[Type, ...]`, or one of ours."""
+    if value is None and expected.endswith(" | None"):
+        return None
+    if expected.startswith("tuple["):
+        if not isinstance(value, list):
+            raise ValueError(f"the record's field '{name}' is no list")
+        inner = expected.removeprefix("tuple[").removesuffix(", ...]")
+        return tuple(_value(name, inner, element) for element in value)
+    plain = expected.removesuffix(" | None")
+    if plain not in _PLAIN:
+        return _read(globals()[plain], value)
+    if not isinstance(value, _PLAIN[plain]) or isinstance(value, bool):
+        raise ValueError(f"the record's field '{name}' is no {plain}")
+    return value
+
+
+_PLAIN: dict[str, Any] = {"int": int, "float": (int, float), "str": str}

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-COLUMNS = ("name", "value", "default", "unit", "source", "text")
+COLUMNS = ("name", "value", "default", "type", "unit", "source", "text")
 
 
 def show(rows: Iterable[Mapping[str, str | None]]) -> None:

@@ -70,6 +70,25 @@ TEST(Settings, interceptTakesNamesOfBackendsThatCanBeWrapped) {
   }
 }
 
+TEST(Settings, ruleIsOneOfThoseThereAre) {
+  for (const char* value : {"self_time", "mean_multiple", "moving_average", "median"}) {
+    EXPECT_EQ(parseSettings({{"STRAGGLER_RULE", value}}).rule, value);
+  }
+  for (const char* value : {"", "mean", "Median", "median ", "self_time,median"}) {
+    EXPECT_TRUE(
+        contains(refusal({{"STRAGGLER_RULE", value}}), "allowed: self_time, mean_multiple, moving_average, or median"))
+        << value;
+  }
+}
+
+TEST(Settings, multiplierIsANumberAboveOne) {
+  EXPECT_EQ(parseSettings({{"STRAGGLER_MULTIPLIER", "1.05"}}).multiplier, 1.05);
+  EXPECT_EQ(parseSettings({{"STRAGGLER_MULTIPLIER", "3"}}).multiplier, 3.0);
+  for (const char* value : {"", "1", "0.5", "-2", "inf", "nan", "1e999", "2,0", " 2", "2x", "two"}) {
+    EXPECT_TRUE(contains(refusal({{"STRAGGLER_MULTIPLIER", value}}), "allowed: a number above 1")) << value;
+  }
+}
+
 TEST(Settings, rowsSayWhereAValueComesFrom) {
   const auto rows = settingRows({{"STRAGGLER_DIR", "/tmp/records"}});
   const SettingRow& directory = row(rows, "STRAGGLER_DIR");
@@ -80,17 +99,22 @@ TEST(Settings, rowsSayWhereAValueComesFrom) {
   EXPECT_FALSE(window.fromEnvironment);
   EXPECT_EQ(window.value, "10");
   EXPECT_EQ(window.defaultValue, "10");
+  EXPECT_EQ(window.type, "whole number");
   EXPECT_EQ(window.unit, "steps");
 }
 
 TEST(Settings, defaultsOfTheTableAreThoseOfTheStruct) {
-  EXPECT_EQ(row(settingRows({}), "STRAGGLER_WINDOW").value, std::to_string(Settings{}.window));
+  const auto rows = settingRows({});
+  EXPECT_EQ(row(rows, "STRAGGLER_WINDOW").value, std::to_string(Settings{}.window));
+  EXPECT_EQ(row(rows, "STRAGGLER_RULE").value, Settings{}.rule);
+  EXPECT_EQ(std::stod(*row(rows, "STRAGGLER_MULTIPLIER").value), Settings{}.multiplier);
 }
 
 TEST(Settings, everyRowIsComplete) {
   for (const auto& setting : settingRows({})) {
     EXPECT_TRUE(setting.name.starts_with("STRAGGLER_"));
-    EXPECT_NE(setting.unit, "") << setting.name;
+    EXPECT_NE(setting.type, "") << setting.name;
+    EXPECT_EQ(setting.unit.empty(), !setting.type.ends_with("number")) << setting.name;
     EXPECT_NE(setting.allowed, "") << setting.name;
     EXPECT_NE(setting.text, "") << setting.name;
   }

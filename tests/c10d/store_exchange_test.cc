@@ -234,6 +234,64 @@ TEST(StoreExchange, twoSessionsOnOneStoreDoNotMix) {
   }
 }
 
+// ---- Reports reach every rank ----
+
+// What the rank finds until there is something, or `patience` ends.
+std::optional<Frame> published(StoreExchange& exchange, milliseconds patience) {
+  const auto end = SteadyTime::now() + patience;
+  auto found = exchange.published();
+  while (!found && SteadyTime::now() < end) {
+    std::this_thread::sleep_for(milliseconds(10));
+    found = exchange.published();
+  }
+  return found;
+}
+
+TEST(StoreExchange, whatTheRootPublishesIsFoundOnceByEveryRank) {
+  const std::vector<int> ranks = {0, 1, 2};
+  for (const auto& kind : kAll) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = prefixed(kind.make());
+    StoreExchange root(store, 0, ranks);
+    StoreExchange one(store, 1, ranks);
+    StoreExchange two(store, 2, ranks);
+    root.publish(frame(0, 1), Exchange::Publication::kNews);
+    EXPECT_EQ(published(one, milliseconds(3000)), frame(0, 1));
+    EXPECT_EQ(one.published(), std::nullopt) << "it looks once a second";
+    root.publish(frame(0, 2), Exchange::Publication::kNews);
+    EXPECT_EQ(published(two, milliseconds(3000)), frame(0, 2)) << "in place of the first";
+    EXPECT_EQ(published(one, milliseconds(3000)), frame(0, 2));
+    EXPECT_EQ(published(one, milliseconds(1200)), std::nullopt) << "nothing newer";
+    EXPECT_EQ(root.lastError() + one.lastError() + two.lastError(), "");
+  }
+}
+
+TEST(StoreExchange, whereNothingIsForgottenOnlyNewsIsPublished) {
+  const std::vector<int> ranks = {0, 1};
+  const auto figuresArrive = [&ranks](const StorePtr& store) {
+    StoreExchange root(store, 0, ranks);
+    StoreExchange one(store, 1, ranks);
+    root.publish(frame(0, 1), Exchange::Publication::kFigures);
+    return published(one, milliseconds(500)).has_value();
+  };
+  EXPECT_TRUE(figuresArrive(libuvStore()));
+  EXPECT_FALSE(figuresArrive(fileStore()));
+}
+
+TEST(StoreExchange, moreThanItsBoundIsNeitherPublishedNorBelieved) {
+  const StorePtr store = hashStore();
+  StoreExchange root(store, 0, {0, 1});
+  root.publish(Frame(Exchange::kMaxPublished + 1), Exchange::Publication::kNews);
+  EXPECT_FALSE(StoreExchange(store, 1, {0, 1}).published());
+  for (const auto& damaged : {Frame(), Frame(7), Frame(Exchange::kMaxPublished + 9, 1)}) {
+    store->set("straggler/2/report", damaged);
+    StoreExchange one(store, 1, {0, 1});
+    store->set("straggler/round/1", std::vector<std::uint8_t>{'1'});
+    EXPECT_FALSE(one.published());
+    EXPECT_EQ(one.lastError(), "");
+  }
+}
+
 // ---- The user's store ----
 
 TEST(StoreExchange, theTimeoutOfTheUsersStoreIsLeftAlone) {
@@ -297,7 +355,9 @@ void expectGone(StoreExchange& exchange) {
               EXPECT_EQ(exchange.send(frame(1, 9)), Exchange::Sent::kGone);
               EXPECT_FALSE(exchange.rootLeaving());
               EXPECT_FALSE(exchange.receive());
+              EXPECT_FALSE(exchange.published());
               exchange.announceLeaving();
+              exchange.publish(frame(0, 9), Exchange::Publication::kNews);
             }),
             milliseconds(100));
   EXPECT_EQ(exchange.lastError(), text);

@@ -347,7 +347,7 @@ TEST_F(StragglerBackendTest, theLastGroupThatIsShutDownEndsTheSession) {
   first.outer->shutdown();
   second.outer->barrier({});
   EXPECT_EQ(records("report", "job.jsonl").size(), 1U);
-  EXPECT_EQ(lastReport()->collectives, 2U);
+  EXPECT_NE(lastReport().value_or("").find(R"("collectives":2,)"), std::string::npos);
 }
 
 TEST_F(StragglerBackendTest, oneSessionAfterTheOtherLeavesNoThread) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <deque>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -17,6 +18,7 @@ class FakeExchange final : public Exchange {
   Sent answer = Sent::kYes;
   bool leaving = false;  // what rootLeaving() says
   std::string error = "the peer closed the connection";
+  std::string news;  // what the root has published
 
   // ---- What the test reads ----
   std::vector<Frame> sent;
@@ -24,6 +26,8 @@ class FakeExchange final : public Exchange {
   std::size_t sendCalls = 0;
   std::size_t leavingCalls = 0;
   std::size_t announcements = 0;
+  std::size_t looks = 0;  // for what the root has published
+  std::vector<std::pair<std::string, Publication>> publications;
 
   void feed(const Frame& frame) { incoming_.push_back(encode(frame)); }
   void feed(std::vector<std::uint8_t> bytes) { incoming_.push_back(std::move(bytes)); }
@@ -66,6 +70,15 @@ class FakeExchange final : public Exchange {
     return bytes;
   }
   void announceLeaving() noexcept override { ++announcements; }
+  void publish(std::span<const std::uint8_t> bytes, Publication publication) noexcept override {
+    publications.emplace_back(std::string(bytes.begin(), bytes.end()), publication);
+  }
+  std::optional<std::vector<std::uint8_t>> published() noexcept override {
+    ++looks;
+    const std::string text = std::exchange(news, {});
+    return text.empty() ? std::nullopt
+                        : std::optional<std::vector<std::uint8_t>>(std::in_place, text.begin(), text.end());
+  }
 
  private:
   std::deque<std::vector<std::uint8_t>> incoming_;

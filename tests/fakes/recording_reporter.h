@@ -13,9 +13,10 @@ namespace straggler {
 class RecordingReporter final : public Reporter {
  public:
   struct Log {
-    std::vector<std::string> calls;  // "started", "received", "armed", "ended", in order
+    std::vector<std::string> calls;  // "started", "received", "armed", "changed", "ended", in order
     std::vector<Frame> frames;
     std::vector<JobReport> armed;
+    std::vector<Verdict> changed;
     std::vector<JobReport> ended;
     std::uint64_t lost = 0;  // what recordsLost() says
   };
@@ -30,6 +31,10 @@ class RecordingReporter final : public Reporter {
   void armed(const JobReport& report) override {
     log_->calls.emplace_back("armed");
     log_->armed.push_back(report);
+  }
+  void changed(const Verdict& verdict, const JobReport& /*report*/) override {
+    log_->calls.emplace_back("changed");
+    log_->changed.push_back(verdict);
   }
   void ended(const JobReport& report) override {
     log_->calls.emplace_back("ended");

@@ -32,7 +32,7 @@ class SessionOutput {
 
   Session::Options options() {
     recorder = std::make_shared<Recorder>();
-    return {rank, ranks, settings, recorder, exchange, note, poller, descriptor_};
+    return {rank, ranks, settings, recorder, exchange, note, poller, std::make_shared<DescriptorLog>(descriptor_)};
   }
 
   std::string text() const {
@@ -76,6 +76,8 @@ class BlockedExchange final : public Exchange {
   std::string lastError() const override { return {}; }
   std::optional<std::vector<std::uint8_t>> receive() noexcept override { return std::nullopt; }
   void announceLeaving() noexcept override {}
+  void publish(std::span<const std::uint8_t> /*bytes*/, Publication /*publication*/) noexcept override {}
+  std::optional<std::vector<std::uint8_t>> published() noexcept override { return std::nullopt; }
   void unblock() { blocked_ = false; }
 
  private:

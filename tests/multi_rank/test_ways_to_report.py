@@ -63,8 +63,16 @@ def test_the_report_of_the_process_is_the_record(trained: Job) -> None:
 
     record = dataclasses.asdict(JobReport.from_json(last_report(trained)))
     assert trained.told[0]["ended"] == json.loads(json.dumps(record))
-    assert trained.told[1]["ended"] is None  # only the root is told of everybody
     assert 0 < trained.told[0]["running"] <= trained.report["collectives"]
+
+
+def test_every_other_rank_has_the_brief_report(trained: Job) -> None:
+    brief = trained.told[1]["ended"]
+    assert brief["notes"][0].startswith("this is the brief report")
+    assert (brief["world_size"], brief["ranks_reported"]) == (2, 2)
+    assert 0 < trained.told[1]["running"] <= brief["collectives"] <= trained.report["collectives"]
+    assert [row["rank"] for row in brief["ranks"]] == list(brief["verdict"]["ranks"])
+    assert brief["skew"] == []
 
 
 def test_asking_for_the_report_adds_no_collective(trained: Job) -> None:

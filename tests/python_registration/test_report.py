@@ -2,6 +2,8 @@
 
 import dataclasses
 import json
+import sys
+import types
 from typing import Any
 
 import pytest
@@ -79,6 +81,51 @@ def test_every_field_is_read_and_what_was_not_measured_stays_none() -> None:
     assert (report.steps_found_by, report.collectives, report.notes) == ("graph_task", 12345, tuple(RECORD["notes"]))
 
 
+def test_records_of_an_earlier_version_get_defaults() -> None:
+    assert (read().history, read().windows_compared, read().windows_late) == ((), 0, 0)
+    verdict = read().verdict
+    assert (verdict.step, verdict.rule, verdict.windows, verdict.input_ms) == (None, "self_time", 0, None)
+
+
+def test_what_was_said_before_is_a_tuple_of_verdicts() -> None:
+    said = {**RECORD["verdict"], "step": 59, "rule": "median", "windows": 3, "input_ms": 7.5, "last_p_value": 0.001}
+    report = read(history=[said, RECORD["verdict"]], windows_compared=30, windows_incomplete=2, windows_late=1)
+    assert report.history[1] == report.verdict
+    assert (report.history[0].step, report.history[0].rule, report.history[0].input_ms) == (59, "median", 7.5)
+    assert (report.windows_compared, report.windows_incomplete, report.windows_late) == (30, 2, 1)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"world_size": "4"},
+        {"world_size": None},
+        {"clocks": True},
+        {"groups": 3},
+        {"groups": [3]},
+        {"verdict": None},
+        {"verdict": {**RECORD["verdict"], "ranks": ["2"]}},
+        {"ranks": [{**RECORD["ranks"][0], "host": 3}]},
+        {"history": [{}]},
+        {"notes": "none"},
+    ],
+)
+def test_a_field_of_another_type_is_refused(changes: dict[str, Any]) -> None:
+    with pytest.raises(ValueError):
+        read(**changes)
+
+
+def test_what_was_found_in_the_store_and_is_no_report_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def found(text: bytes) -> JobReport | None:
+        library = types.SimpleNamespace(report_json=lambda: text.decode())
+        monkeypatch.setitem(sys.modules, "torch_straggler._C", library)
+        return torch_straggler.report()
+
+    assert found(json.dumps(RECORD).encode()) == read()
+    for text in (b"{", b"[" * 4000, b'{"type":"report","schema":1}', b"\xff"):
+        assert found(text) is None
+
+
 def test_values_are_frozen_and_comparable() -> None:
     assert read() == read()
     with pytest.raises(dataclasses.FrozenInstanceError):
@@ -94,7 +141,7 @@ def test_another_schema_is_refused_with_both_numbers() -> None:
         read(schema=2)
 
 
-@pytest.mark.parametrize("text", ["[]", '{"type": "window", "schema": 1}', "{", ""])
+@pytest.mark.parametrize("text", ["[]", '{"type": "window", "schema": 1}', "{", "", "[" * 4000])
 def test_what_is_no_report_is_refused(text: str) -> None:
     with pytest.raises(ValueError):
         JobReport.from_json(text)

@@ -147,6 +147,29 @@ TEST(JobReport, thinningIsNoted) {
   EXPECT_TRUE(hasNote(reportOn(job, frames), "arrivals are of 1 in 8 collectives, step times of 1 in 2 windows"));
 }
 
+TEST(JobReport, windowsThatCameLateOrNotAtAllAreNoted) {
+  JobReport report;
+  EXPECT_TRUE(windowNotes(report).empty());
+  report.windowsCompared = 40;
+  report.windowsIncomplete = 3;
+  report.windowsLate = 2;
+  EXPECT_EQ(windowNotes(report),
+            (std::vector<std::string>{
+                "3 of 40 windows are incomplete: not every rank told of them, and who did not is not compared",
+                "2 windows of ranks came in after theirs had been judged"}));
+}
+
+TEST(JobReport, verdictStaysTheSameWhileItsFiguresMoveOn) {
+  Verdict verdict;
+  verdict.ranks = {2};
+  Verdict later = verdict;
+  later.excessMs = 3;
+  later.step = 90;
+  EXPECT_TRUE(isSameVerdict(verdict, later));
+  later.ranks = {3};
+  EXPECT_FALSE(isSameVerdict(verdict, later));
+}
+
 TEST(JobReport, widestGroupComesFirst) {
   const SyntheticJob job;
   JobModel model(job.members(), 10);

@@ -40,6 +40,21 @@ JobReport emptyReport() {
   return report;
 }
 
+Verdict evidentVerdict() {
+  Verdict verdict = smallReport().verdict;
+  verdict.step = 59;
+  verdict.cause = "host_input";
+  verdict.rule = "median";
+  verdict.evidence = {3, 7.5, 0.25, 0.5, 60, 0.97, 0.001};
+  return verdict;
+}
+
+JobReport reportWithHistory() {
+  JobReport report = smallReport();
+  report.history = {evidentVerdict(), Verdict{}};
+  return report;
+}
+
 // At least one line of every type, with and without what can be missing.
 std::vector<std::string> oneOfEach() {
   return {
@@ -56,8 +71,10 @@ std::vector<std::string> oneOfEach() {
       toJson(1, kGroup, bucket(7, 1, 3)),
       toJson(1, kGroup, failedReceive()),
       toJson(smallReport().verdict, smallReport()),
+      toJson(evidentVerdict(), smallReport()),
       toJson(Verdict{}, emptyReport()),
       toJson(smallReport()),
+      toJson(reportWithHistory()),
       toJson(emptyReport()),
   };
 }
@@ -98,7 +115,32 @@ TEST(JsonRecords, verdictHasTheFieldsThatOthersRelyOn) {
   EXPECT_EQ(toJson(smallReport().verdict, smallReport()),
             R"({"schema":1,"type":"verdict","kind":"straggler","ranks":[1],"hosts":["node-bb"],"group":"0",)"
             R"("cause":"not_attributed","excess_ms":8.07,"share":0.2374,"since_step":35,"confidence":0.999,)"
-            R"("reason":"self time 8.07 ms a step above the median of its peers"})");
+            R"("reason":"self time 8.07 ms a step above the median of its peers","step":null,"rule":"self_time",)"
+            R"("windows":0,"input_ms":null,"cpu_ms":null,"run_delay_ms":null,"operations_compared":0,)"
+            R"("last_share":null,"last_p_value":null})");
+}
+
+TEST(JsonRecords, verdictTellsItsEvidence) {
+  EXPECT_TRUE(contains(toJson(evidentVerdict(), smallReport()),
+                       R"("step":59,"rule":"median","windows":3,"input_ms":7.5,"cpu_ms":0.25,"run_delay_ms":0.5,)"
+                       R"("operations_compared":60,"last_share":0.97,"last_p_value":0.001})"));
+}
+
+TEST(JsonRecords, reportTellsWhatWasSaidBeforeAndHowManyWindowsWereCompared) {
+  JobReport report = smallReport();
+  report.history = {evidentVerdict(), report.verdict};
+  report.windowsCompared = 30;
+  report.windowsIncomplete = 2;
+  report.windowsLate = 1;
+  const std::string line = toJson(report);
+  EXPECT_TRUE(contains(line, R"("history":[{"kind":"straggler","ranks":[1],"hosts":["node-bb"],)")) << line;
+  EXPECT_TRUE(contains(line, R"("windows_compared":30,"windows_incomplete":2,"windows_late":1,)")) << line;
+}
+
+TEST(JsonRecords, sessionTellsTheRuleForAReplay) {
+  EXPECT_EQ(
+      toJson(SessionStart{{0, 1}, 10, 7, "median", 3.5}),
+      R"({"schema":1,"type":"session","ranks":[0,1],"window":10,"unix_time_ns":7,"rule":"median","multiplier":3.5})");
 }
 
 TEST(JsonRecords, abstainingVerdictHasNoNumbers) {
@@ -132,6 +174,29 @@ TEST(JsonReporter, writesTheSessionTheFramesTheVerdictAndTheReport) {
   EXPECT_EQ(lines[3], toJson(smallReport().verdict, smallReport()));
   EXPECT_EQ(lines[4], toJson(smallReport()));
   EXPECT_EQ(reporter.recordsLost(), 0U);
+}
+
+TEST(JsonReporter, verdictIsWrittenWhenItIsToldAndNotAgainAtTheEnd) {
+  const TemporaryFolder folder;
+  JsonReporter reporter(std::make_unique<RecordFile>(folder.path().string(), "job.jsonl", [](const auto&) {}));
+  JobReport report = smallReport();
+  reporter.changed(report.verdict, report);
+  EXPECT_EQ(linesOf(folder / "job.jsonl"), std::vector<std::string>{toJson(report.verdict, report)});
+  report.verdict.excessMs = 9;  // its figures have moved on
+  reporter.ended(report);
+  EXPECT_EQ(linesOf(folder / "job.jsonl").size(), 2U) << "the report alone";
+}
+
+TEST(JsonReporter, verdictThatWasNeverToldIsWrittenAtTheEnd) {
+  const TemporaryFolder folder;
+  JsonReporter reporter(std::make_unique<RecordFile>(folder.path().string(), "job.jsonl", [](const auto&) {}));
+  JobReport report = smallReport();
+  reporter.changed(report.verdict, report);
+  report.verdict = {};
+  reporter.ended(report);
+  const auto lines = linesOf(folder / "job.jsonl");
+  ASSERT_EQ(lines.size(), 3U);
+  EXPECT_EQ(lines[1], toJson(Verdict{}, report));
 }
 
 TEST(JsonRecords, oneOfEachIsWrittenDownForTheSchemaTest) {

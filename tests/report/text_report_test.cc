@@ -30,7 +30,8 @@ note: 4 records were dropped or could not be written
 TEST(TextReport, armedLineSaysWhoIsSeenAndWhatIsNotMeasured) {
   EXPECT_EQ(armedLine(smallReport()),
             "straggler: armed: 2 of 2 ranks seen on 2 hosts, 1 group; measured: arrival, lateness, self and wait time "
-            "(host clock); not measured: point to point lateness, captured graphs\n");
+            "(host clock); not measured: point to point lateness, captured graphs\n"
+            "straggler: rule self_time: a rank is named from an excess of 3 % of the step on, at least 0.5 ms\n");
   JobReport partly = smallReport();
   partly.worldSize = 4;
   partly.clocks = 2;
@@ -38,24 +39,16 @@ TEST(TextReport, armedLineSaysWhoIsSeenAndWhatIsNotMeasured) {
   EXPECT_TRUE(contains(armedLine(partly), "2 clocks related by the traffic"));
 }
 
-TEST(TextReport, verdictLinesBeginWithTheVerdict) {
+TEST(TextReport, whatWasSaidBeforeFollowsTheVerdictInForce) {
   JobReport report = smallReport();
-  EXPECT_TRUE(
-      beginsWith(verdictLines(report),
-                 "STRAGGLER rank 1 (node-bb) cause=not_attributed +8.1 ms/step (24 % of the step) since step 35\n"));
-  EXPECT_TRUE(contains(verdictLines(report), "\n  why: self time 8.07 ms a step"));
-  EXPECT_TRUE(contains(verdictLines(report), "\n  next: look at what rank 1 does"));
-  report.verdict = {};
-  report.verdict.reason = "80 steps were compared";
-  EXPECT_EQ(verdictLines(report), "NO VERDICT: 80 steps were compared\n");
-  report.verdict.kind = VerdictKind::kNone;
-  EXPECT_EQ(verdictLines(report), "NO STRAGGLER: 80 steps were compared\n");
-}
-
-TEST(TextReport, verdictNamesEveryCulpritWithItsHost) {
-  JobReport report = smallReport();
-  report.verdict.ranks = {1, 0, 7};
-  EXPECT_TRUE(beginsWith(verdictLines(report), "STRAGGLER rank 1 (node-bb), 0 (node-a), 7 (?) cause="));
+  Verdict earlier = report.verdict;
+  earlier.ranks = {0};
+  earlier.step = 30;
+  report.history = {earlier, report.verdict};
+  report.history.back().step = 60;
+  EXPECT_TRUE(contains(textReport(report),
+                       "its processor\nearlier: STRAGGLER rank 0, +8.1 ms/step, steps 35 to 60\nstraggler: 2 of 2 "))
+      << textReport(report);
 }
 
 TEST(TextReport, whatWasNotMeasuredIsADashAndARankThatIsMissingSaysSo) {

@@ -1,58 +1,46 @@
 #include "backend/report/text_reporter.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
-#include <array>
-#include <fstream>
-#include <iterator>
-
 #include <gtest/gtest.h>
 
 #include "backend/report/text_report.h"
+#include "backend/report/verdict_text.h"
+#include "tests/fakes/recording_log.h"
 #include "tests/fakes/recording_reporter.h"
 #include "tests/fakes/reports.h"
-#include "tests/fakes/temporary_folder.h"
 
 namespace straggler {
 namespace {
 
-TEST(TextReporter, writesTheArmedLineAndTheReport) {
-  const TemporaryFolder folder;
-  const int descriptor = open((folder / "out").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  ASSERT_GE(descriptor, 0);
-  TextReporter reporter(descriptor);
+using Lines = std::vector<std::pair<Severity, std::string>>;
+
+TEST(TextReporter, saysWhatItSeesEveryVerdictAndTheReport) {
+  const auto log = std::make_shared<RecordingLog>();
+  TextReporter reporter(log);
+  const JobReport report = smallReport();
   reporter.started({});
   reporter.received({});
-  reporter.armed(smallReport());
-  reporter.ended(smallReport());
-  close(descriptor);
-  std::ifstream file(folder / "out");
-  const std::string text((std::istreambuf_iterator<char>(file)), {});
-  EXPECT_EQ(text, armedLine(smallReport()) + textReport(smallReport()));
+  reporter.armed(report);
+  reporter.changed(report.verdict, report);
+  reporter.ended(report);
+  EXPECT_EQ(log->lines, (Lines{{Severity::kInfo, armedLine(report)},
+                               {Severity::kWarning, verdictLines(report.verdict, report)},
+                               {Severity::kInfo, textReport(report)}}));
 }
 
-TEST(TextReporter, descriptorThatFailsIsGivenUpSilently) {
-  writeText(-1, "nobody reads this\n");
-  const int full = open("/dev/full", O_WRONLY | O_CLOEXEC);
-  writeText(full, "nor this\n");
-  close(full);
-}
-
-TEST(TextReporter, longTextIsWrittenWhole) {
-  std::array<int, 2> ends{};
-  ASSERT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
-  const std::string text(20'000, 'x');
-  writeText(ends[1], text);
-  close(ends[1]);
-  std::string read;
-  std::array<char, 4096> piece{};
-  for (ssize_t n = 1; n > 0;) {
-    n = ::read(ends[0], piece.data(), piece.size());
-    read.append(piece.data(), static_cast<std::size_t>(std::max<ssize_t>(n, 0)));
+TEST(TextReporter, onlyWhatAsksForAttentionIsAWarning) {
+  const auto log = std::make_shared<RecordingLog>();
+  TextReporter reporter(log);
+  Verdict verdict = smallReport().verdict;
+  for (const auto kind : {VerdictKind::kStraggler, VerdictKind::kImbalance, VerdictKind::kJobWide,
+                          VerdictKind::kCleared, VerdictKind::kNone, VerdictKind::kAbstain}) {
+    verdict.kind = kind;
+    reporter.changed(verdict, smallReport());
   }
-  close(ends[0]);
-  EXPECT_EQ(read, text);
+  std::vector<bool> warnings;
+  for (const auto& [severity, text] : log->lines) {
+    warnings.push_back(severity == Severity::kWarning);
+  }
+  EXPECT_EQ(warnings, (std::vector<bool>{true, true, true, false, false, false}));
 }
 
 TEST(CompositeReporter, passesEverythingOnInOrderAndAddsUpWhatWasLost) {
@@ -67,8 +55,9 @@ TEST(CompositeReporter, passesEverythingOnInOrderAndAddsUpWhatWasLost) {
   composite.started({});
   composite.received({});
   composite.armed({});
+  composite.changed({}, {});
   composite.ended({});
-  const std::vector<std::string> expected = {"started", "received", "armed", "ended"};
+  const std::vector<std::string> expected = {"started", "received", "armed", "changed", "ended"};
   EXPECT_EQ(first->calls, expected);
   EXPECT_EQ(second->calls, expected);
   EXPECT_EQ(composite.recordsLost(), 5U);

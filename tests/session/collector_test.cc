@@ -101,11 +101,42 @@ TEST_F(CollectorTest, framesThatCannotBeReadAreCountedAndPassedOver) {
   EXPECT_EQ(report.notes.back(), "2 frames could not be read and were passed over");
 }
 
+TEST_F(CollectorTest, publishesOnceItIsArmedAndThenEveryFiveSeconds) {
+  hellos(3);
+  round();
+  EXPECT_TRUE(exchange_->publications.empty());
+  exchange_->feed(job_.hello(3));
+  round();
+  round(4'900);
+  ASSERT_EQ(exchange_->publications.size(), 1U);
+  EXPECT_NE(exchange_->publications.front().first.find(R"("ranks_reported":4,)"), std::string::npos);
+  round(200);
+  EXPECT_EQ(exchange_->publications.size(), 2U);
+  EXPECT_EQ(other_->publications, exchange_->publications);
+}
+
+TEST_F(CollectorTest, tellsAndPublishesAVerdictAsSoonAsItStarts) {
+  hellos(4);
+  round();
+  for (std::int64_t first = 0; first < 50; first += 10) {
+    EXPECT_TRUE(log_->changed.empty() || first > 20) << "three windows are needed";
+    for (int rank = 0; rank < 4; ++rank) {
+      exchange_->feed(job_.stepWindow(rank, first));
+    }
+    round();
+  }
+  ASSERT_EQ(log_->changed.size(), 1U);
+  EXPECT_EQ(log_->changed.front().ranks, std::vector<int>{2});
+  EXPECT_EQ(log_->changed.front().step, 29);
+  ASSERT_EQ(exchange_->publications.size(), 2U) << "when armed, and at once when the verdict changed";
+  EXPECT_NE(exchange_->publications.back().first.find(R"("kind":"straggler","ranks":[2])"), std::string::npos);
+}
+
 TEST_F(CollectorTest, endsAtOnceWhenEveryRankHasToldItsEnd) {
   feed(job_.frames());
   round();
   EXPECT_EQ(finish(), 0);
-  EXPECT_EQ(callsBeside("received"), (Calls{"started", "armed", "ended"}));
+  EXPECT_EQ(callsBeside("received"), (Calls{"started", "armed", "changed", "ended"}));
   EXPECT_EQ(log_->ended.front().verdict.ranks, std::vector<int>{2});
   EXPECT_EQ(exchange_->announcements, 0U);
 }

@@ -27,6 +27,17 @@ TEST(LocalExchange, fullOneAsksForTheBytesAgain) {
   EXPECT_EQ(exchange.send(frame(0)), Exchange::Sent::kYes);
 }
 
+TEST(LocalExchange, whatWasPublishedLastIsGivenOnce) {
+  LocalExchange exchange;
+  EXPECT_EQ(exchange.published(), std::nullopt);
+  exchange.publish(frame(1), Exchange::Publication::kNews);
+  exchange.publish(frame(2), Exchange::Publication::kFigures);
+  EXPECT_EQ(exchange.published(), frame(2));
+  EXPECT_EQ(exchange.published(), std::nullopt);
+  exchange.publish(std::vector<std::uint8_t>(Exchange::kMaxPublished + 1), Exchange::Publication::kNews);
+  EXPECT_EQ(exchange.published(), std::nullopt) << "more than that is not published";
+}
+
 TEST(LocalExchange, neverLeavesNorFails) {
   LocalExchange exchange;
   exchange.announceLeaving();

@@ -87,6 +87,28 @@ TEST(MonitorTransport, rootThatLeavesWhileItIsBusyIsNotWaitedFor) {
   EXPECT_EQ(rank.exchange->sendCalls + rank.exchange->leavingCalls, calls);
 }
 
+TEST(MonitorTransport, reportThatTheRootPublishedIsKept) {
+  SimulatedRank rank;
+  rank.steps(20);
+  EXPECT_GT(rank.exchange->looks, 0U);
+  EXPECT_EQ(rank.monitor->published(), std::nullopt);
+  rank.exchange->news = "one";
+  rank.steps(20);
+  rank.steps(20);
+  EXPECT_EQ(rank.monitor->published(), "one") << "nothing newer came";
+  rank.exchange->news = "two";
+  rank.finish();
+  EXPECT_EQ(rank.monitor->published(), "two");
+}
+
+TEST(MonitorTransport, afterTheRootHasLeftNoReportIsLookedFor) {
+  SimulatedRank rank;
+  rank.exchange->leaving = true;
+  rank.exchange->news = "one";
+  rank.steps(200);
+  EXPECT_EQ(rank.exchange->looks, 0U);
+}
+
 TEST(MonitorTransport, finishIsCalledAgainUntilEverythingIsSent) {
   SimulatedRank rank;
   rank.steps(5);

@@ -1,0 +1,122 @@
+#include "python_registration/bindings/python_log.h"
+
+#include <pthread.h>
+
+#include <atomic>
+#include <exception>
+#include <thread>
+
+#include <Python.h>
+
+#include "backend/c10d/blocking.h"
+#include "backend/report/log_queue.h"
+
+namespace straggler {
+namespace {
+
+// Never destroyed: a thread that was left behind still uses it.
+struct Carrier {
+  LogQueue queue;
+  std::atomic<bool> started{false};
+};
+
+std::atomic<Carrier*> instance{nullptr};
+
+// A forked child starts anew, as the process's session does.
+Carrier& carrier() {
+  static const int registered = [] {
+    instance = new Carrier;
+    return pthread_atfork(nullptr, nullptr, [] { instance = new Carrier; });
+  }();
+  (void)registered;
+  return *instance;
+}
+
+int levelOf(Severity severity) {
+  switch (severity) {
+    case Severity::kInfo:
+      return 20;
+    case Severity::kWarning:
+      return 30;
+    default:
+      return 40;
+  }
+}
+
+// Whether Python took the line. Plain C, without destructors: where the interpreter ends while a handler waits for
+// something, it unwinds this thread from within, and nothing on the way may then touch Python.
+bool emit(int level, const char* text, Py_ssize_t size) {
+  const PyGILState_STATE state = PyGILState_Ensure();
+  PyObject* module = PyImport_ImportModule("torch_straggler._log");
+  PyObject* decoded = module != nullptr ? PyUnicode_DecodeUTF8(text, size, "replace") : nullptr;
+  PyObject* result = decoded != nullptr ? PyObject_CallMethod(module, "emit", "iO", level, decoded) : nullptr;
+  const bool taken = result != nullptr;
+  if (!taken) {
+    PyErr_Clear();
+  }
+  Py_XDECREF(result);
+  Py_XDECREF(decoded);
+  Py_XDECREF(module);
+  PyGILState_Release(state);
+  return taken;
+}
+
+void carry(Carrier& carrier) {
+  while (const auto line = carrier.queue.take()) {
+    const bool alive = Py_IsInitialized() != 0;
+    if (!alive || !emit(levelOf(line->severity), line->text.data(), static_cast<Py_ssize_t>(line->text.size()))) {
+      DescriptorLog(2).line(line->severity, line->text);
+    }
+    carrier.queue.delivered();
+  }
+}
+
+// The lines that nobody took go out without Python, as far as they can without waiting.
+void writeLeft(LogQueue& queue) {
+  for (const auto& line : queue.stop()) {
+    writeTextNow(2, line.text.ends_with('\n') ? line.text : line.text + "\n");
+  }
+}
+
+void start(Carrier& carrier) {
+  if (carrier.started.exchange(true)) {
+    return;
+  }
+  try {
+    std::thread([&carrier] { carry(carrier); }).detach();
+  } catch (const std::exception&) {
+    writeLeft(carrier.queue);  // no thread is to be had
+  }
+}
+
+}  // namespace
+
+void PythonLog::line(Severity severity, const std::string& text) noexcept {
+  try {
+    Carrier& to = carrier();
+    if (to.queue.push({severity, text})) {
+      start(to);
+      return;
+    }
+  } catch (const std::exception&) {  // no memory: said without Python
+  }
+  DescriptorLog(2).line(severity, text);
+}
+
+void PythonLog::flush(Duration patience) noexcept {
+  runBlocking([patience] { carrier().queue.waitUntilOut(patience); });
+}
+
+void PythonLog::stop(Duration patience) noexcept {
+  runBlocking([patience] {
+    carrier().queue.waitUntilOut(patience);
+    writeLeft(carrier().queue);
+  });
+}
+
+std::shared_ptr<PythonLog> pythonLog() {
+  static const auto log = std::make_shared<PythonLog>();
+  return log;
+}
+
+}  // namespace straggler
