@@ -36,9 +36,10 @@ void LogQueue::sayDropped() {
 std::optional<LogQueue::Line> LogQueue::take() {
   const MutexLock lock(mutex_);
   // NOLINTNEXTLINE(bugprone-infinite-loop): another thread changes what it waits for
-  while (!changed_.waitFor(mutex_, kLong, [this]() NO_THREAD_SAFETY_ANALYSIS { return stopped_ || !lines_.empty(); })) {
+  while (!changed_.waitFor(mutex_, kLong,
+                           [this]() NO_THREAD_SAFETY_ANALYSIS { return stopped_ || retired_ || !lines_.empty(); })) {
   }
-  if (stopped_) {
+  if (stopped_ || retired_) {
     return std::nullopt;
   }
   underway_ = true;
@@ -56,10 +57,23 @@ void LogQueue::delivered() {
   changed_.notifyAll();
 }
 
-bool LogQueue::waitUntilOut(Duration patience) {
+bool LogQueue::retire(Duration patience) {
   const MutexLock lock(mutex_);
-  return changed_.waitFor(mutex_, patience,
-                          [this]() NO_THREAD_SAFETY_ANALYSIS { return lines_.empty() && (!underway_ || stopped_); });
+  const bool out = changed_.waitFor(
+      mutex_, patience, [this]() NO_THREAD_SAFETY_ANALYSIS { return lines_.empty() && (!underway_ || stopped_); });
+  retired_ = retired_ || out;
+  changed_.notifyAll();
+  return out && !underway_;
+}
+
+bool LogQueue::isRetired() {
+  const MutexLock lock(mutex_);
+  return retired_;
+}
+
+void LogQueue::resume() {
+  const MutexLock lock(mutex_);
+  retired_ = false;
 }
 
 std::vector<LogQueue::Line> LogQueue::stop() {

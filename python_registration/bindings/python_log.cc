@@ -4,10 +4,12 @@
 
 #include <atomic>
 #include <exception>
+#include <memory>
 #include <thread>
 
 #include <Python.h>
 
+#include "backend/base/mutex.h"
 #include "backend/c10d/blocking.h"
 #include "backend/report/log_queue.h"
 
@@ -17,7 +19,8 @@ namespace {
 // Never destroyed: a thread that was left behind still uses it.
 struct Carrier {
   LogQueue queue;
-  std::atomic<bool> started{false};
+  Mutex mutex;
+  std::unique_ptr<std::thread> thread GUARDED_BY(mutex);  // null: none is needed now
 };
 
 std::atomic<Carrier*> instance{nullptr};
@@ -78,14 +81,33 @@ void writeLeft(LogQueue& queue) {
   }
 }
 
+// Joins the thread if it was retired: it is in no handler then, and comes back at once.
+void sendHome(Carrier& carrier) REQUIRES(carrier.mutex) {
+  if (carrier.thread && carrier.queue.isRetired()) {
+    carrier.thread->join();
+    carrier.thread.reset();
+  }
+}
+
 void start(Carrier& carrier) {
-  if (carrier.started.exchange(true)) {
+  const MutexLock lock(carrier.mutex);
+  sendHome(carrier);
+  if (carrier.thread) {
     return;
   }
+  carrier.queue.resume();
   try {
-    std::thread([&carrier] { carry(carrier); }).detach();
+    carrier.thread = std::make_unique<std::thread>([&carrier] { carry(carrier); });
   } catch (const std::exception&) {
     writeLeft(carrier.queue);  // no thread is to be had
+  }
+}
+
+// Brings everything out and ends the thread; the next line starts another. One that is in a handler for longer goes on.
+void finish(Carrier& carrier, Duration patience) {
+  if (carrier.queue.retire(patience)) {
+    const MutexLock lock(carrier.mutex);
+    sendHome(carrier);
   }
 }
 
@@ -104,12 +126,12 @@ void PythonLog::line(Severity severity, const std::string& text) noexcept {
 }
 
 void PythonLog::flush(Duration patience) noexcept {
-  runBlocking([patience] { carrier().queue.waitUntilOut(patience); });
+  runBlocking([patience] { finish(carrier(), patience); });
 }
 
 void PythonLog::stop(Duration patience) noexcept {
   runBlocking([patience] {
-    carrier().queue.waitUntilOut(patience);
+    finish(carrier(), patience);
     writeLeft(carrier().queue);
   });
 }

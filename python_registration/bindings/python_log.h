@@ -1,6 +1,7 @@
 // PythonLog: what sessions say goes to Python's `logging`, through torch_straggler._log.
 //
-// A thread of its own takes the interpreter lock; it is started with the first line. So training, monitor and collector
+// A thread of its own takes the interpreter lock; it is started with the first line, and ends with the flush at the end of a
+// session, until the next line. So training, monitor and collector
 // never take it: they put their lines into a bounded queue, and go on. A script that holds the lock for long, or a handler
 // that is slow, delays the lines and nothing else. Where Python cannot take a line, it goes to standard error.
 //

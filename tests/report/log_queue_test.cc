@@ -48,13 +48,24 @@ TEST(LogQueue, whatWasDroppedIsSaidEvenIfNothingFollows) {
 
 TEST(LogQueue, lineThatWasTakenIsOutOnlyOnceItIsDelivered) {
   LogQueue queue;
-  EXPECT_TRUE(queue.waitUntilOut({}));
   queue.push(numbered(1));
-  EXPECT_FALSE(queue.waitUntilOut({}));
+  EXPECT_FALSE(queue.retire({}));
   queue.take();
-  EXPECT_FALSE(queue.waitUntilOut({}));
+  EXPECT_FALSE(queue.retire({}));
   queue.delivered();
-  EXPECT_TRUE(queue.waitUntilOut({}));
+  EXPECT_TRUE(queue.retire({}));
+}
+
+TEST(LogQueue, retiredOneKeepsNewLinesForTheNextCarrier) {
+  LogQueue queue;
+  EXPECT_TRUE(queue.retire({}));
+  EXPECT_TRUE(queue.push(numbered(1)));
+  EXPECT_EQ(queue.take(), std::nullopt);
+  EXPECT_FALSE(queue.retire({})) << "a line waits";
+  EXPECT_TRUE(queue.isRetired()) << "but its carrier is on its way home";
+  queue.resume();
+  EXPECT_FALSE(queue.isRetired());
+  EXPECT_EQ(queue.take(), numbered(1));
 }
 
 TEST(LogQueue, stoppedOneGivesWhatNobodyTookAndRefusesMore) {
@@ -66,25 +77,25 @@ TEST(LogQueue, stoppedOneGivesWhatNobodyTookAndRefusesMore) {
   EXPECT_FALSE(queue.push(numbered(3)));
   EXPECT_EQ(queue.take(), std::nullopt);
   EXPECT_TRUE(queue.stop().empty());
-  EXPECT_TRUE(queue.waitUntilOut({})) << "the line underway is waited for no more";
+  EXPECT_FALSE(queue.retire(kLong)) << "the line underway is waited for no more, and its carrier cannot be joined";
 }
 
-TEST(LogQueue, theCarrierWakesUpForALineAndForTheStop) {
+TEST(LogQueue, theCarrierWakesUpForALineAndWhenItIsRetired) {
   LogQueue queue;
   std::vector<Line> carried;
-  std::thread carrier([&] {
-    while (const auto line = queue.take()) {
-      carried.push_back(*line);
-      queue.delivered();
-    }
-  });
-  queue.push(numbered(1));
-  EXPECT_TRUE(queue.waitUntilOut(kLong));
-  queue.push(numbered(2));
-  EXPECT_TRUE(queue.waitUntilOut(kLong));
-  EXPECT_TRUE(queue.stop().empty());
-  carrier.join();
-  EXPECT_EQ(carried, (std::vector<Line>{numbered(1), numbered(2)}));
+  for (std::size_t i = 0; i < 100; ++i) {
+    queue.resume();
+    std::thread carrier([&] {
+      while (const auto line = queue.take()) {
+        carried.push_back(*line);
+        queue.delivered();
+      }
+    });
+    queue.push(numbered(i));
+    EXPECT_TRUE(queue.retire(kLong));
+    carrier.join();
+    EXPECT_EQ(carried.back(), numbered(i));
+  }
 }
 
 }  // namespace
