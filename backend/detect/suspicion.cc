@@ -38,21 +38,12 @@ std::optional<double> Recent::median(std::size_t atLeast) const {
   return values_.size() < atLeast ? std::nullopt : quantile(values_, 0.5);
 }
 
-void Suspicion::Sum::add(const std::optional<double>& value) {
-  if (value) {
-    ms += *value;
-    ++windows;
-  }
-}
-
-std::optional<double> Suspicion::Sum::mean() const {
-  return windows > 0 ? std::optional(ms / static_cast<double>(windows)) : std::nullopt;
-}
-
 void Suspicion::begin(const RankComparison& rank, const WindowComparison& window, double gateMs) {
   sinceStep = window.firstStep + static_cast<std::int64_t>(firstStepAbove(rank.stepExcessMs, gateMs));
   windows = above = 0;
-  excess_ = input_ = cpu_ = runDelay_ = {};
+  for (Recent* evidence : {&excess_, &input_, &cpu_, &runDelay_}) {
+    evidence->clear();
+  }
   before_ = seen_;
   excessMs.clear();
 }
@@ -78,14 +69,14 @@ void Suspicion::add(const RankComparison& rank, const WindowComparison& window, 
   runDelay_.add(rank.runDelayMs);
 }
 
-double Suspicion::meanExcessMs() const { return excess_.mean().value_or(0); }
+double Suspicion::meanExcessMs() const { return excess_.median().value_or(0); }
 
 Evidence Suspicion::evidence(const ArrivalCounts& now, std::size_t ranks) const {
   Evidence evidence;
   evidence.windows = windows;
-  evidence.inputMs = input_.mean();
-  evidence.cpuMs = cpu_.mean();
-  evidence.runDelayMs = runDelay_.mean();
+  evidence.inputMs = input_.median();
+  evidence.cpuMs = cpu_.median();
+  evidence.runDelayMs = runDelay_.median();
   evidence.operations = now.compared - before_.compared;
   if (evidence.operations > 0) {
     const std::uint64_t last = now.last - before_.last;

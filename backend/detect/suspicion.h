@@ -22,7 +22,15 @@ class Recent {
  public:
   explicit Recent(std::size_t capacity) : capacity_(capacity) {}
   void add(double value);
-  void clear() { values_.clear(); }
+  void add(const std::optional<double>& value) {
+    if (value) {
+      add(*value);
+    }
+  }
+  void clear() {
+    values_.clear();
+    next_ = 0;
+  }
   std::size_t size() const { return values_.size(); }
   // Nothing where there are fewer than `atLeast`.
   std::optional<double> median(std::size_t atLeast = 1) const;
@@ -34,7 +42,8 @@ class Recent {
 };
 
 struct Suspicion {
-  static constexpr std::size_t kRecent = 5;  // windows
+  static constexpr std::size_t kRecent = 5;     // windows
+  static constexpr std::size_t kEvidence = 10;  // windows
 
   Cusum test;
   std::int64_t sinceStep = 0;  // of the excess that the test is about
@@ -55,23 +64,19 @@ struct Suspicion {
     toldMs = 0;
   }
 
-  // Since the excess began.
+  // Since the excess began, the parts of the excess in the median over its last windows.
   Evidence evidence(const ArrivalCounts& now, std::size_t ranks) const;
+  // As the evidence is: of the means over a window's steps.
   double meanExcessMs() const;
 
  private:
-  struct Sum {
-    double ms = 0;
-    std::size_t windows = 0;
-    void add(const std::optional<double>& value);
-    std::optional<double> mean() const;
-  };
   void begin(const RankComparison& rank, const WindowComparison& window, double gateMs);
 
-  Sum excess_;
-  Sum input_;
-  Sum cpu_;
-  Sum runDelay_;
+  // Of the means over a window's steps.
+  Recent excess_{kEvidence};
+  Recent input_{kEvidence};
+  Recent cpu_{kEvidence};
+  Recent runDelay_{kEvidence};
   ArrivalCounts before_;  // when the excess began
   ArrivalCounts seen_;    // at the last window
 };

@@ -91,7 +91,7 @@ std::string armedLine(const JobReport& report) {
       "; measured: arrival, lateness, self and wait time (host clock" +
       (report.clocks > 1 ? ", " + std::to_string(report.clocks) + " clocks related by the traffic" : "") +
       "); not measured: point to point lateness, captured graphs";
-  return line + "\nstraggler: " + report.ruleText + "\n";
+  return line + "\nstraggler: armed: " + report.ruleText + "\n";
 }
 
 std::string textReport(const JobReport& report) {
