@@ -31,7 +31,7 @@ TEST_F(SessionTest, isMadeByTheFirstJoinAndEndedByTheLastLeave) {
   EXPECT_EQ(join("2"), first) << "a member is left, so it runs";
   leaveSession(first);
   leaveSession(first);
-  EXPECT_EQ(output_.count("straggler: armed"), 1U);
+  EXPECT_EQ(output_.count("straggler: armed: 1 of"), 1U);
   EXPECT_EQ(output_.count("NO VERDICT"), 1U) << output_.text();
 }
 
@@ -41,7 +41,7 @@ TEST_F(SessionTest, newOneIsMadeAfterTheLastEnded) {
   const auto second = join();
   EXPECT_NE(first, second);
   leaveSession(second);
-  EXPECT_EQ(output_.count("straggler: armed"), 2U);
+  EXPECT_EQ(output_.count("straggler: armed: 1 of"), 2U);
 }
 
 TEST_F(SessionTest, fiveSessionsLeaveNoThreadAndNoDescriptor) {
@@ -67,7 +67,7 @@ TEST_F(SessionTest, endSessionEndsItWhoeverIsStillInIt) {
   join();
   endSession();
   endSession();
-  EXPECT_EQ(output_.count("straggler: armed"), 1U);
+  EXPECT_EQ(output_.count("straggler: armed: 1 of"), 1U);
   EXPECT_NE(join(), nullptr);
 }
 
