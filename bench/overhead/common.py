@@ -66,7 +66,8 @@ def measure(timed: Callable[[str], float], rounds: int, warm_up: int = 6) -> dic
             if round_ >= 0:
                 seconds[round_, place] += taken / 2
     # Of each round the slowest rank counts: a collective is over when its last rank is.
-    dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
+    if dist.is_initialized():
+        dist.all_reduce(seconds, op=dist.ReduceOp.MAX)
     return {name: seconds[:, place].tolist() for place, name in enumerate(NAMES)}
 
 
@@ -102,12 +103,19 @@ def dump(path: str, bench: str, rows: list[Row], options: dict[str, Any]) -> Non
     Path(path).write_text(json.dumps(document, indent=2) + "\n")
 
 
-def run_on_ranks(worker: Callable[[int, argparse.Namespace], None], text: str, ranks: int, rounds: int) -> None:
-    """Parses the command line and runs `worker(rank, options)` in a process for each rank."""
+def run_on_ranks(
+    worker: Callable[[int, argparse.Namespace], None],
+    text: str,
+    ranks: int,
+    rounds: int,
+    add: Callable[[argparse.ArgumentParser], object] = lambda parser: None,
+) -> None:
+    """Parses the command line, to which `add` adds, and runs `worker(rank, options)` in a process for each rank."""
     parser = argparse.ArgumentParser(description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--ranks", type=int, default=ranks)
     parser.add_argument("--rounds", type=int, default=rounds)
     parser.add_argument("--json", default=None, help="where the results go")
+    add(parser)
     options = parser.parse_args()
     os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
     os.environ.setdefault("MASTER_PORT", "29611")
