@@ -41,7 +41,8 @@ LINE_STARTS = ("STRAGGLER", "CLEARED", "IMBALANCE", "JOB WIDE", "NO ")
 @dataclass(frozen=True)
 class Case:
     """`named`: the ranks that have to be named, in this order, and no other ever. `says`: kinds that have to be told.
-    `begins`, `ends`: the first steps with the delay and without it; nobody may be named before it begins."""
+    `begins`, `ends`: the first steps with the delay and without it; nobody may be named before it begins. Steps, in the
+    rules too, are those of a session."""
 
     suite: str
     name: str
@@ -51,6 +52,7 @@ class Case:
     sessions: int = 10
     steps: int = 70
     base_ms: float = 30.0
+    more_layers: int = 0  # beside the three that are a collective a step
     begins: int = FIRST_LATE_STEP
     ends: int | None = None
     says: tuple[str, ...] = ()
@@ -92,7 +94,9 @@ def quiet_cases(steps: int) -> Iterable[Case]:
     }
     for name, (rules, says) in disturbances.items():
         control = f"rank=2,where=backward,ms=8,from={quiet}"
-        yield Case("quiet", name, (*rules, control), (2,), sessions=1, steps=steps, begins=quiet, says=says)
+        yield Case(
+            "quiet", name, (*rules, control), (2,), sessions=1, steps=steps, more_layers=5, begins=quiet, says=says
+        )
 
 
 def live_cases(runs: int) -> Iterable[Case]:
@@ -118,11 +122,11 @@ def run(case: Case) -> list[Session]:
     Raises:
         RuntimeError: the job failed, or a session left no report.
     """
-    inject = [part for rule in case.rules for part in ("--inject", rule)]
+    inject = [part for rule in rules_of_launch(case) for part in ("--inject", rule)]
     with tempfile.TemporaryDirectory() as folder:
         times = Path(folder) / "times.json"
         job = [str(HERE / "workload.py"), f"--sessions={case.sessions}", f"--steps={case.steps}"]
-        job += [f"--base-ms={case.base_ms}", f"--times={times}"]
+        job += [f"--base-ms={case.base_ms}", f"--more-layers={case.more_layers}", f"--times={times}"]
         environment = {**os.environ, "STRAGGLER_DIR": folder, "OMP_NUM_THREADS": "1"}
         command = [str(Path(sys.executable).with_name("straggler")), "run", f"--nproc-per-node={case.ranks}"]
         limit = 60 + case.sessions * (10 + case.steps * (case.base_ms + 100) / 1e3)
@@ -132,6 +136,19 @@ def run(case: Case) -> list[Session]:
         records = [json.loads(line) for line in (Path(folder) / "job.jsonl").read_text().splitlines()]
         ends = json.loads(times.read_text())
     return split(case, records, lines, ends)
+
+
+def rules_of_launch(case: Case) -> list[str]:
+    """The rules of each session: the injection counts the steps of a launch."""
+    rules = []
+    for number in range(case.sessions):
+        first = number * case.steps
+        for rule in case.rules:
+            fields = dict(part.split("=") for part in rule.split(","))
+            fields["from"] = str(first + int(fields.get("from", FIRST_LATE_STEP)))
+            fields["to"] = str(first + int(fields.get("to", case.steps - 1)))
+            rules.append(",".join(f"{name}={value}" for name, value in fields.items()))
+    return rules
 
 
 def watch(command: list[str], environment: dict[str, str], limit: float) -> tuple[int, list[tuple[float, str]]]:
@@ -237,7 +254,8 @@ def summary(case: Case, sessions: list[Session]) -> dict[str, Any]:
         "step_ms": round(statistics.median(report["step_ms"] for report in reports), 1),
         "windows": windows,
         "abstained_share": round(sum(report["windows_incomplete"] for report in reports) / max(1, windows), 4),
-        "collectives": sum(report["collectives"] for report in reports),
+        "collectives": sum(report["collectives"] for report in reports),  # calls, of all ranks
+        "operations_compared": sum(report["ranks"][0]["operations_compared"] for report in reports),
         "records_dropped": sum(report["records_dropped"] for report in reports),
     }
 

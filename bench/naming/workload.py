@@ -49,17 +49,12 @@ class SleepingLayer(nn.Module):
         return out
 
 
-def session(number: int, steps: int, base_ms: float) -> list[float]:
+def session(number: int, steps: int, base_ms: float, more_layers: int) -> list[float]:
     # A store of its own: torch's gloo meets the keys of the session before on one that lives on.
     store = dist.TCPStore("127.0.0.1", FIRST_PORT + number, is_master=os.environ["RANK"] == "0", use_libuv=True)
     dist.init_process_group("gloo", store=store, rank=int(os.environ["RANK"]), world_size=int(os.environ["WORLD_SIZE"]))
-    layers = [
-        SleepingLayer(base_ms / 4e3),
-        nn.ReLU(),
-        SleepingLayer(base_ms / 4e3),
-        nn.Linear(64, 64),
-        nn.Linear(64, 8),
-    ]
+    layers = [SleepingLayer(base_ms / 4e3), nn.ReLU(), SleepingLayer(base_ms / 4e3), nn.Linear(64, 64)]
+    layers += [nn.Linear(64, 64) for _ in range(more_layers)] + [nn.Linear(64, 8)]
     model = DistributedDataParallel(nn.Sequential(*layers), bucket_cap_mb=BUCKET_MB)
     optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
     ends = []
@@ -77,10 +72,11 @@ def main() -> None:
     parser.add_argument("--sessions", type=int, default=1)
     parser.add_argument("--steps", type=int, default=150)
     parser.add_argument("--base-ms", type=float, default=30.0)
+    parser.add_argument("--more-layers", type=int, default=0, help="each a collective a step")
     parser.add_argument("--times", type=Path, default=None)
     args = parser.parse_args()
     torch.set_num_threads(1)
-    times = [session(number, args.steps, args.base_ms) for number in range(args.sessions)]
+    times = [session(number, args.steps, args.base_ms, args.more_layers) for number in range(args.sessions)]
     if args.times is not None and os.environ["RANK"] == "0":
         args.times.write_text(json.dumps(times))
 
