@@ -51,6 +51,9 @@ class Judgement {
   Verdict imbalanceVerdict() const;
   Verdict nobody() const;
   Verdict inForce() const;
+  std::optional<double> shareOf(double excessMs) const {
+    return window_.stepMs > 0 ? std::optional(excessMs / window_.stepMs) : std::nullopt;
+  }
 
   DetectorState& state_;
   const DetectorInput& input_;
@@ -75,9 +78,10 @@ std::vector<Verdict> Judgement::run() {
     state_.incomplete += window_.told < ranks_ ? 1 : 0;
     tellMissing();
     if (enoughTold()) {
-      gateMs_ = std::max(options_.absoluteGateMs, options_.relativeGate * window_.stepMs);
-      limit_ = std::log(options_.falseAlarmWindows * static_cast<double>(ranks_));
       takeNoise();
+      gateMs_ =
+          std::max({options_.absoluteGateMs, options_.relativeGate * window_.stepMs, options_.noiseGate * noiseMs_});
+      limit_ = std::log(options_.falseAlarmWindows * static_cast<double>(ranks_));
       judgeRanks();
       tellStragglers();
       judgeJob();
@@ -213,10 +217,13 @@ void Judgement::tellCleared() {
     cleared.ranks.push_back(input_.ranks[position]);
     state_.suspicions[position].end();
   }
-  cleared.share = *cleared.excessMs / window_.stepMs;
+  cleared.share = shareOf(*cleared.excessMs);
   cleared.reason = clearedReason(cleared);
   state_.cleared = cleared;
   tell(std::move(cleared));
+  if (!named().empty()) {
+    state_.told = stragglerVerdict();  // what changes from now on is told of those that are left
+  }
 }
 
 void Judgement::tellStragglers() {
@@ -242,7 +249,7 @@ void Judgement::tellStragglers() {
 
 bool Judgement::mustTellAgain(const Verdict& now) const {
   const bool ending = state_.suspicions[named().front()].test.over > 0;
-  if (ending || state_.windowsSinceTold < options_.changeWindows || now.ranks != state_.told->ranks) {
+  if (ending || state_.windowsSinceTold < options_.changeWindows || now.ranks.front() != state_.told->ranks.front()) {
     return false;
   }
   const double ratio = *now.excessMs / *state_.told->excessMs;
@@ -257,7 +264,7 @@ Verdict Judgement::stragglerVerdict() const {
     straggler.ranks.push_back(input_.ranks[position]);
   }
   straggler.excessMs = worst.excessMs.median();
-  straggler.share = *straggler.excessMs / window_.stepMs;
+  straggler.share = shareOf(*straggler.excessMs);
   straggler.sinceStep = worst.sinceStep;
   straggler.confidence = worst.test.confidence(static_cast<double>(ranks_));
   straggler.evidence = worst.evidence(input_.arrivals[who.front()], ranks_);
@@ -316,7 +323,7 @@ void Judgement::tellJob(bool begun, Verdict now, std::string overReason) {
 Verdict Judgement::jobWideVerdict() const {
   Verdict slower = verdict(VerdictKind::kJobWide, jobWideReason(state_.pace));
   slower.excessMs = state_.pace.excessMs();
-  slower.share = *slower.excessMs / window_.stepMs;
+  slower.share = shareOf(*slower.excessMs);
   slower.sinceStep = state_.pace.sinceStep();
   slower.confidence = state_.pace.confidence();
   return slower;
@@ -325,7 +332,7 @@ Verdict Judgement::jobWideVerdict() const {
 Verdict Judgement::imbalanceVerdict() const {
   Verdict uneven = verdict(VerdictKind::kImbalance, imbalanceReason(state_.imbalance));
   uneven.excessMs = state_.imbalance.excessMs();
-  uneven.share = *uneven.excessMs / window_.stepMs;
+  uneven.share = shareOf(*uneven.excessMs);
   uneven.sinceStep = state_.imbalance.sinceStep();
   uneven.confidence = state_.imbalance.confidence();
   return uneven;
@@ -386,7 +393,7 @@ Verdict Judgement::nobody() const {
   const double excess = state_.suspicions[worst].excessMs.median().value_or(0);
   Verdict none = verdict(VerdictKind::kNone, nobodyReason(input_.ranks[worst], excess, gateMs_));
   none.excessMs = excess;
-  none.share = excess / window_.stepMs;
+  none.share = shareOf(excess);
   return none;
 }
 

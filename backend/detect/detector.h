@@ -29,6 +29,7 @@ struct DetectorOptions {
   double multiplier = 2;           // of the rules other than self_time
   double absoluteGateMs = 0.5;     // smaller excess is nobody's concern
   double relativeGate = 0.03;      // of the step's length
+  double noiseGate = 3;            // times the noise
   double falseAlarmWindows = 1e5;  // windows to a false alarm of the sequential test, over all ranks
   double persistence = 0.8;        // share of the windows since the excess began that must be above the gate
   double changeFactor = 1.5;       // an excess that grew or shrank by so much is told again

@@ -1,6 +1,7 @@
 // Imbalance: whether another rank is late each time, so that all wait though none of them is to blame: sequence lengths
-// that differ, experts that are drawn unevenly. What is tested is the largest excess of a step, whoever has it, in the
-// median over a window's steps; it is an imbalance if that stays above the gate and no rank has it too often.
+// that differ, experts that are drawn unevenly, more threads than processors. What is tested is the largest excess of a
+// step, whoever has it, in the median over a window's steps; it is an imbalance if that stays above the gate and no rank
+// has it too often.
 //
 //   gate = max(1 ms, 10 % of the step).   4 ranks, another one 8 ms late each step of 38: +8 ms, each largest in 25 %.
 #pragma once

@@ -63,7 +63,8 @@ std::string backReason(const std::vector<int>& ranks, std::int64_t step) {
 std::string imbalanceReason(const Imbalance& imbalance) {
   return "in each step some rank is " + milliseconds(imbalance.excessMs()) +
          " behind the median of the others, and no rank is it in more than " + percent(imbalance.largestShare()) +
-         " of the steps: the work is spread unevenly, and nobody is to blame";
+         " of the steps: what a step takes differs by rank and step (uneven work, or too few processors), and nobody "
+         "is to blame";
 }
 
 std::string jobWideReason(const Pace& pace) {

@@ -43,7 +43,7 @@ std::string describe(Rule rule, double multiplier, std::size_t ranks, double abs
   std::string text = "rule " + std::string(toString(rule));
   if (rule == Rule::kSelfTime) {
     return text + ": a rank is named from an excess of " + percent(relativeGate) + " of the step on, at least " +
-           fixed(absoluteGateMs, 1) + " ms";
+           fixed(absoluteGateMs, 1) + " ms, and above the noise";
   }
   text += " with multiplier " + fixed(multiplier, 2);
   const auto smallest = smallestExcess(rule, multiplier, ranks);

@@ -12,7 +12,7 @@ namespace straggler {
 enum class VerdictKind : std::uint8_t {
   kNone,       // the ranks were compared, and nobody is to blame
   kStraggler,  // one or more ranks are persistently late
-  kImbalance,  // another rank is late each time: the work is spread unevenly, and nobody is to blame
+  kImbalance,  // another rank is late each time, and none of them is to blame
   kJobWide,    // every rank is slower than it was, and nobody is to blame
   kCleared,    // what was said before is over
   kAbstain,    // too little is known to say

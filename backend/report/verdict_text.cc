@@ -112,8 +112,8 @@ std::string verdictLines(const Verdict& verdict, const JobReport& report) {
     case VerdictKind::kImbalance:
       return name + excessText(verdict) +
              whyAndNext(verdict,
-                        "how the work is divided: another rank has the most of it each time (lengths of "
-                        "sequences, sizes of samples)");
+                        "what makes another rank late each time: lengths of sequences, sizes of samples, "
+                        "more threads than processors");
     case VerdictKind::kJobWide:
       return name + excessText(verdict) +
              whyAndNext(verdict,

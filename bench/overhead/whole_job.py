@@ -5,9 +5,10 @@
 
 One job a turn, in the same processes: a group is made, a DDP model trains, the group is destroyed; so the session and
 its threads live in the wrapped jobs alone. A turn is bare gloo, `straggler_gloo` with STRAGGLER_DIR set, or bare gloo
-again as a control (`common.measure`). A job's figure is the mean over its steps, without the first ones, of the slowest
-rank, waits included. Steps mostly sleep, on twice as many ranks as there are cores here, where our threads have to find
-a core too; or they compute for some 30 ms on as many ranks as there are cores. About 5 minutes each.
+again as a control (`common.measure`). A job's figure is the mean over its steps, without the first ones and without the
+fastest and the slowest tenth, of the slowest rank, waits included. Steps mostly sleep, on twice as many ranks as there
+are cores here, where our threads have to find a core too; or they compute for some 20 ms on as many ranks as there are
+cores. About 8 minutes each.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ import tempfile
 import time
 from collections.abc import Callable
 
+import numpy as np
 import torch
 import torch.distributed as dist
 from common import Row, dump, interval, measure, ratio_interval, run_on_ranks, table
+from scipy import stats
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -67,15 +70,14 @@ class Jobs:
         model = DistributedDataParallel(make())
         optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
         batch = torch.ones(samples, 64)
-        begin = 0.0
-        for step in range(STEPS):
-            begin = time.perf_counter() if step == SKIPPED else begin
+        ends = []
+        for _ in range(STEPS):
             optimizer.zero_grad()
             model(batch).square().mean().backward()
             optimizer.step()
-        taken = (time.perf_counter() - begin) / (STEPS - SKIPPED)
+            ends.append(time.perf_counter())
         dist.destroy_process_group()
-        return taken
+        return float(stats.trim_mean(np.diff(ends[SKIPPED:]), 0.1))
 
 
 def measured(jobs: Jobs, case: str, rounds: int) -> dict[str, list[float]]:
@@ -116,7 +118,7 @@ if __name__ == "__main__":
             worker,
             __doc__ or "",
             ranks=4,
-            rounds=12,
+            rounds=24,
             add=lambda parser: (
                 parser.add_argument("--case", choices=CASES, default="sleeping"),
                 parser.set_defaults(folder=records),

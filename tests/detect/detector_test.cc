@@ -100,6 +100,29 @@ TEST_F(DetectorTest, twoRanksCanBeStragglersAtOnce) {
   EXPECT_EQ(state_.verdict.ranks, (std::vector<int>{15, 12})) << "worst first";
 }
 
+TEST_F(DetectorTest, afterOneOfTwoClearsTheOtherIsStillToldWhenItChanges) {
+  begin(8);
+  windows(20, {0, 0, 4, 0, 0, 9, 0, 0});
+  EXPECT_EQ(kinds(windows(20, {0, 0, 4, 0, 0, 0, 0, 0})), Kinds{VerdictKind::kCleared});
+  EXPECT_EQ(state_.verdict.ranks, std::vector<int>{12});
+  const auto events = windows(30, {0, 0, 9, 0, 0, 0, 0, 0});
+  ASSERT_EQ(kinds(events), Kinds{VerdictKind::kStraggler});
+  EXPECT_EQ(events.front().ranks, std::vector<int>{12});
+}
+
+TEST_F(DetectorTest, stepsWithoutALengthHaveNoShare) {
+  begin(2);
+  row_.firstStep = 10;
+  for (int i = 0; i < 5; ++i) {
+    row_.ranks = {RankWindow{std::vector<double>(10, 30.0), 0}, RankWindow{std::vector<double>(10, 40.0), 0}};
+    row_.told = 2;
+    input_.window = compare(row_);
+    state_ = decide(std::move(state_), input_, options_).state;
+  }
+  EXPECT_EQ(state_.verdict.ranks, std::vector<int>{11});
+  EXPECT_EQ(state_.verdict.share, std::nullopt);
+}
+
 TEST_F(DetectorTest, excessThatGrowsIsToldAgainButNotEveryWindow) {
   begin(4);
   windows(20, {0, 0, 4, 0});

@@ -47,8 +47,9 @@ TEST(Rules, descriptionTellsTheSmallestExcess) {
       describe(Rule::kMeanMultiple, 2, 4, 0.5, 0.03),
       "rule mean_multiple with multiplier 2.00: with 4 ranks, the smallest excess that it can see is 200 % more own "
       "time than the others");
-  EXPECT_EQ(describe(Rule::kSelfTime, 2, 4, 0.5, 0.03),
-            "rule self_time: a rank is named from an excess of 3 % of the step on, at least 0.5 ms");
+  EXPECT_EQ(
+      describe(Rule::kSelfTime, 2, 4, 0.5, 0.03),
+      "rule self_time: a rank is named from an excess of 3 % of the step on, at least 0.5 ms, and above the noise");
 }
 
 TEST(Rules, namesAreReadBack) {

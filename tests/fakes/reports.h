@@ -14,7 +14,8 @@ inline JobReport smallReport() {
   report.foundBy = StepsFoundBy::kGraphTask;
   report.groups = {{"0", "default_pg", "gloo", {0, 1}}};
   report.collectives = 1200;
-  report.ruleText = "rule self_time: a rank is named from an excess of 3 % of the step on, at least 0.5 ms";
+  report.ruleText =
+      "rule self_time: a rank is named from an excess of 3 % of the step on, at least 0.5 ms, and above the noise";
   report.verdict.kind = VerdictKind::kStraggler;
   report.verdict.ranks = {1};
   report.verdict.excessMs = 8.07;

@@ -31,7 +31,8 @@ TEST(TextReport, armedLineSaysWhoIsSeenAndWhatIsNotMeasured) {
   EXPECT_EQ(armedLine(smallReport()),
             "straggler: armed: 2 of 2 ranks seen on 2 hosts, 1 group; measured: arrival, lateness, self and wait time "
             "(host clock); not measured: point to point lateness, captured graphs\n"
-            "straggler: armed: rule self_time: a rank is named from an excess of 3 % of the step on, at least 0.5 ms\n");
+            "straggler: armed: rule self_time: a rank is named from an excess of 3 % of the step on, at least 0.5 ms, "
+            "and above the noise\n");
   JobReport partly = smallReport();
   partly.worldSize = 4;
   partly.clocks = 2;

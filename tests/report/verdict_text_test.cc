@@ -70,7 +70,8 @@ TEST(VerdictText, figuresThatAreNotKnownAreLeftOut) {
 TEST(VerdictText, whereNobodyIsToBlameNobodyIsNamed) {
   EXPECT_TRUE(beginsWith(verdictLines(verdict(VerdictKind::kImbalance), smallReport()),
                          "IMBALANCE +8.1 ms/step (24 % of the step) since step 35\n  why: self time"));
-  EXPECT_TRUE(contains(verdictLines(verdict(VerdictKind::kImbalance), smallReport()), "next: look at how the work is"));
+  EXPECT_TRUE(contains(verdictLines(verdict(VerdictKind::kImbalance), smallReport()),
+                       "next: look at what makes another rank late"));
   EXPECT_TRUE(beginsWith(verdictLines(verdict(VerdictKind::kJobWide), smallReport()),
                          "JOB WIDE +8.1 ms/step (24 % of the step) since step 35\n  why: self time"));
   EXPECT_TRUE(
