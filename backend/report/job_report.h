@@ -50,7 +50,7 @@ struct JobReport {
   std::uint64_t recordsDropped = 0;
   Verdict verdict;               // the one in force
   std::vector<Verdict> history;  // what was told, oldest first; the last 100 of them
-  std::string ruleText;           // what the rule in force can see
+  std::string ruleText;          // what the rule in force can see
   std::uint64_t windowsCompared = 0;
   std::uint64_t windowsIncomplete = 0;  // of them: not every rank told of it
   std::uint64_t windowsLate = 0;        // that came in after theirs had been judged
