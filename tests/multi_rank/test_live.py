@@ -38,7 +38,7 @@ def told_now():
     return None if report is None else [report.verdict.kind, list(report.verdict.ranks), report.verdict.since_step]
 """
 
-# Rank 1 is late from step 20 to 99, rank 3 from 200 to 279; looked at before each begins, while it lasts, and after.
+# Rank 1 is late from step 20 to 99, rank 3 from 200 to 279; looked at while each is late, and in between.
 MOVING = """
 seen = {}
 def look(step):
