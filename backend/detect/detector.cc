@@ -47,6 +47,8 @@ class Judgement {
   Verdict verdict(VerdictKind kind, std::string reason) const;
   Verdict stragglerVerdict() const;
   Verdict contradicted(std::size_t position) const;
+  template <class Finding>
+  Verdict verdictOn(const Finding& finding, VerdictKind kind, std::string reason) const;
   Verdict jobWideVerdict() const;
   Verdict imbalanceVerdict() const;
   Verdict nobody() const;
@@ -321,21 +323,22 @@ void Judgement::tellJob(bool begun, Verdict now, std::string overReason) {
 }
 
 Verdict Judgement::jobWideVerdict() const {
-  Verdict slower = verdict(VerdictKind::kJobWide, jobWideReason(state_.pace));
-  slower.excessMs = state_.pace.excessMs();
-  slower.share = shareOf(*slower.excessMs);
-  slower.sinceStep = state_.pace.sinceStep();
-  slower.confidence = state_.pace.confidence();
-  return slower;
+  return verdictOn(state_.pace, VerdictKind::kJobWide, jobWideReason(state_.pace));
 }
 
 Verdict Judgement::imbalanceVerdict() const {
-  Verdict uneven = verdict(VerdictKind::kImbalance, imbalanceReason(state_.imbalance));
-  uneven.excessMs = state_.imbalance.excessMs();
-  uneven.share = shareOf(*uneven.excessMs);
-  uneven.sinceStep = state_.imbalance.sinceStep();
-  uneven.confidence = state_.imbalance.confidence();
-  return uneven;
+  return verdictOn(state_.imbalance, VerdictKind::kImbalance, imbalanceReason(state_.imbalance));
+}
+
+// Of the pace or the imbalance of the whole job.
+template <class Finding>
+Verdict Judgement::verdictOn(const Finding& finding, VerdictKind kind, std::string reason) const {
+  Verdict made = verdict(kind, std::move(reason));
+  made.excessMs = finding.excessMs();
+  made.share = shareOf(*made.excessMs);
+  made.sinceStep = finding.sinceStep();
+  made.confidence = finding.confidence();
+  return made;
 }
 
 // What weighs most comes first: a name, what is not known, what concerns everybody, what is over.
