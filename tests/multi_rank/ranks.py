@@ -54,6 +54,20 @@ def tell(**values):
     print(json.dumps(values), flush=True)
 '''
 
+# A layer that sleeps for 10 ms in forward, and as long in backward.
+SLEEPING_LAYER = """
+class Layer(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(32, 32)
+
+    def forward(self, x):
+        time.sleep(0.01)
+        out = self.linear(x)
+        out.register_hook(lambda gradient: time.sleep(0.01))
+        return out
+"""
+
 TRACEBACK = "Traceback (most recent call last):"
 
 

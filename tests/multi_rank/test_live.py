@@ -6,24 +6,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranks import Job, run_ranks
+from ranks import SLEEPING_LAYER, Job, run_ranks
 
 # Steps of 25 ms, most of it sleep; `late(step)` gives the milliseconds by which this rank is late in a step, and
 # `before(step)` is called at its beginning.
-TRAIN = """
+TRAIN = (
+    """
 import torch_straggler
-
-class Layer(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(32, 32)
-
-    def forward(self, x):
-        time.sleep(0.01)
-        out = self.linear(x)
-        out.register_hook(lambda gradient: time.sleep(0.01))
-        return out
-
+"""
+    + SLEEPING_LAYER
+    + """
 def train(steps, late=lambda step: 0, before=lambda step: None):
     init(timeout=timedelta(seconds=30))
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(Layer(), torch.nn.Linear(32, 8)))
@@ -37,6 +29,7 @@ def told_now():
     report = torch_straggler.report()
     return None if report is None else [report.verdict.kind, list(report.verdict.ranks), report.verdict.since_step]
 """
+)
 
 # Rank 1 is late from step 20 to 99, rank 3 from 200 to 279; looked at while each is late, and in between.
 MOVING = """

@@ -7,26 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from ranks import MANY_RANKS, read_lines, run_command
+from ranks import MANY_RANKS, SLEEPING_LAYER, read_lines, run_command
 
 RANKS = 4
 STEPS = 150
 
 # Steps of 25 ms, most of it sleep. Each session on its own part of the launcher's store.
-SESSIONS = """
+SESSIONS = (
+    """
 from torch.utils.data import DataLoader
-
-class Layer(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.linear = torch.nn.Linear(32, 32)
-
-    def forward(self, x):
-        time.sleep(0.01)
-        out = self.linear(x)
-        out.register_hook(lambda gradient: time.sleep(0.01))
-        return out
-
+"""
+    + SLEEPING_LAYER
+    + """
 for session in range(int(sys.argv[1])):
     init("gloo", timeout=timedelta(seconds=30))
     model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(Layer(), torch.nn.Linear(32, 8)))
@@ -34,6 +26,7 @@ for session in range(int(sys.argv[1])):
         model(batch).square().mean().backward()
     dist.destroy_process_group()
 """
+)
 
 # The name of a session, its rules, and who has to be named. `of` becomes the session's steps.
 WANTED: dict[str, tuple[str, list[int]]] = {
