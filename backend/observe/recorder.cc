@@ -162,6 +162,16 @@ void Recorder::drainFetches(std::vector<Fetch>& out) {
   }
 }
 
+bool Recorder::awaitsCompletion() const {
+  const MutexLock lock(mutex_);
+  for (Ticket ticket = ring_.begin(); ticket < ring_.end(); ++ticket) {
+    if (ring_.at(ticket)->completed.pending()) {
+      return true;
+    }
+  }
+  return false;
+}
+
 std::uint64_t Recorder::collectives() const {
   const MutexLock lock(mutex_);
   return collectives_;

@@ -80,6 +80,9 @@ class Recorder {
   void drainFetches(std::vector<Fetch>& out);
   int trainingThread() const { return trainingThread_; }
 
+  // Whether the completion of an operation that is still held is yet to be told.
+  bool awaitsCompletion() const;
+
   std::uint64_t collectives() const;
   std::uint64_t dropped() const;
   std::uint64_t captured() const { return captured_; }

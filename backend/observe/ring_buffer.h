@@ -32,6 +32,7 @@ class RingBuffer {
 
   // The entry of a ticket, or null once it was taken out.
   T* at(Ticket ticket) { return ticket >= tail_ && ticket < head_ ? &entries_[slot(ticket)] : nullptr; }
+  const T* at(Ticket ticket) const { return ticket >= tail_ && ticket < head_ ? &entries_[slot(ticket)] : nullptr; }
 
   T* front() { return at(tail_); }
   void pop() { ++tail_; }

@@ -75,7 +75,11 @@ void Monitor::round(Instant now) {
 
 bool Monitor::finish(Instant now) {
   if (!finalQueued_) {
+    finishing_ = finishing_.value_or(now);
     read(now);
+    if (recorder_->awaitsCompletion() && now - *finishing_ < kCompletionPatience) {
+      return false;
+    }
     batch_.clear();
     recorder_->drainAll(batch_);
     processBatch();

@@ -50,6 +50,8 @@ class Monitor {
   static constexpr double kSamplesPerSecond = 60;
   static constexpr Duration kSendPeriod = std::chrono::milliseconds(250);
   static constexpr Duration kCountersPeriod = std::chrono::seconds(2);
+  // Inner backends wake up who waits before they tell that an operation is complete: the last one's stamp may be on its way.
+  static constexpr Duration kCompletionPatience = std::chrono::milliseconds(50);
   static constexpr std::size_t kMaxWaiting = 512;  // messages that could not be sent yet
 
   struct Options {
@@ -70,8 +72,9 @@ class Monitor {
 
   void round(Instant now);
 
-  // The last turn: everything is read, closed and offered. Returns whether everything was sent; if not, it may be called
-  // again until the caller's patience ends.
+  // The last turns: everything is read, closed and offered. Returns whether everything was sent; if not, it may be called
+  // again until the caller's patience ends. Operations that are not complete are closed kCompletionPatience after the
+  // first of these turns.
   bool finish(Instant now);
 
   // The report that the root has published last, as JSON text of a sender that is not to be trusted; nothing if none came.
@@ -110,6 +113,7 @@ class Monitor {
   std::optional<Instant> lastSend_;
   std::optional<Instant> lastCounters_;
   bool connected_ = true;
+  std::optional<Instant> finishing_;
   bool finalQueued_ = false;
 
   // Since the last look at the rates.

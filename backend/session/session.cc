@@ -206,6 +206,9 @@ void Session::monitorLoop(State& state) {
     const Instant begun = state.clock.now();
     while (!state.monitor->finish(state.clock.now()) && state.clock.now() - begun < kSendPatience) {
       std::this_thread::sleep_for(kFinishPeriod);
+      if (state.poller) {
+        state.poller->poll();
+      }
     }
   });
   state.set(state.monitorStopped);

@@ -110,6 +110,16 @@ TEST(Monitor, finishSendsEverythingThatIsStillOpen) {
   EXPECT_EQ(rank.exchange->messages<RankCounters>().size(), counters.size()) << "sends nothing twice";
 }
 
+TEST(Monitor, finishWaitsForACompletionThatIsOnItsWay) {
+  SimulatedRank rank;
+  const Ticket ticket = rank.recorder->enter(entered(OpKind::kAllReduce, 1e6, kWorld.id()));
+  rank.recorder->issued(ticket, at(1e6));
+  EXPECT_FALSE(rank.monitor->finish(rank.clock.now()));
+  rank.recorder->completed(ticket, {at(1e6 + 1), StampSource::kFuture}, false);
+  EXPECT_TRUE(rank.monitor->finish(rank.clock.now()));
+  EXPECT_EQ(rank.exchange->messages<ArrivalSamples>().at(0).operations.at(0).completed, at(1e6 + 1));
+}
+
 TEST(Monitor, droppedAndCapturedOperationsAreCounted) {
   SimulatedRank rank;
   for (std::size_t i = 0; i < Recorder::kDefaultCapacity + 3; ++i) {
