@@ -27,7 +27,8 @@ RecordFile::RecordFile(const std::string& directory, const std::string& name, Co
   std::filesystem::create_directories(directory, error);
   path_ = (std::filesystem::path(directory) / name).string();
   if (!error) {
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    // Without O_NONBLOCK a pipe that somebody put there would be waited for, until it is read.
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   }
   if (descriptor_ < 0) {
     throw SettingsError("STRAGGLER_DIR='" + directory + "': cannot write " + path_ + ": " +
