@@ -9,9 +9,9 @@ standard error as it is. The report at the end is one record of several lines.
 | WARNING | a straggler, an imbalance, a job that is slower as a whole; something that could not be observed |
 | ERROR | what was asked for is not done |
 
-The C++ side calls `emit` on a thread that it has for nothing else, so a handler may be slow, raise, log itself, or block
-for ever. What such a thread must not do is hold a lock that the interpreter waits for at its exit: see `_until_taken`
-and `leave_stuck_handlers`.
+The C++ side calls `emit` on a thread that it has for nothing else, so a handler may be slow, raise, log itself, or
+block for ever. What that thread must not do is hold a lock that the interpreter waits for at its exit: see
+`_until_taken` and `leave_stuck_handlers`.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from torch_straggler import _C
+from torch_straggler.report import SCHEMA
 
 FILE = "job.jsonl"
 LINES_NAMED = 5
@@ -114,6 +115,8 @@ def _use(recording: Recording, record: Any) -> None:
     kind = record.get("type") if isinstance(record, dict) else None
     if kind is None:
         raise ValueError("not a record: an object with a type is expected")
+    if record.get("schema", SCHEMA) != SCHEMA:
+        raise ValueError(f"it has schema {record['schema']!r}, this torch_straggler reads schema {SCHEMA}")
     if kind == "session":
         recording.running = None  # if the line is bad, what follows belongs to no session
         recording.running = Session(_C.Replay(record))

@@ -83,6 +83,14 @@ def test_bad_lines_are_named_and_counted(records: Path, capsys: pytest.CaptureFi
     assert "7 lines are not used in all" in err
 
 
+def test_lines_of_another_schema_are_not_used(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    later = WINDOW.replace(b": 1,", b": 2,", 1)
+    assert cli.main(["report", write(records, SESSION, WINDOW, later)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "table of 1 windows\n"
+    assert "line 3 is not used: it has schema 2, this torch_straggler reads schema 1" in err
+
+
 def test_the_report_is_of_the_last_session_with_a_measurement(
     records: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
