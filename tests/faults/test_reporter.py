@@ -1,9 +1,12 @@
 """What says our lines is blocked for ever: training, the end of the group and the exit of the interpreter are not."""
 
-import pytest
-from alike import BesideGloo, assert_alike
+import textwrap
 
-# Standard error is a pipe that nobody empties; it is full from the first line of ours on.
+import pytest
+from alike import assert_alike
+from ranks import Job, read_lines, run_beside_gloo
+
+# Standard error is a pipe that nobody empties; it is full from soon after the start on.
 FULL_PIPE = """
 kept, pipe = os.pipe()
 os.dup2(pipe, 2)
@@ -20,11 +23,9 @@ except BlockingIOError:
 # A handler of the program's own that never returns, with its lock in its hands.
 STUCK_HANDLER = """
 import logging
-
 class Stuck(logging.Handler):
     def emit(self, record):
         threading.Event().wait()
-
 logging.getLogger().addHandler(Stuck())
 init()
 """
@@ -33,28 +34,46 @@ TRAINING = """
 result = torch.ones(4)
 for _ in range(100):
     dist.all_reduce(result.fill_(1))
+time.sleep(0.5)  # our first line is on its way
 tell(result=result.tolist(), fault=time.monotonic())
 """
 DESTROY = "dist.destroy_process_group()\n"
+LOGGING = "import logging; logging.basicConfig(level=logging.INFO)"
 
 BLOCKED = {
-    "full-pipe": FULL_PIPE.replace("SETUP", ""),
-    "full-pipe-through-logging": FULL_PIPE.replace("SETUP", "import logging; logging.basicConfig(level=logging.INFO)"),
-    "stuck-handler": STUCK_HANDLER,
+    "a full pipe": FULL_PIPE.replace("SETUP", "") + TRAINING + DESTROY,
+    "a full pipe, through logging": FULL_PIPE.replace("SETUP", LOGGING) + TRAINING + DESTROY,
+    "a full pipe, and no destroy": FULL_PIPE.replace("SETUP", LOGGING) + TRAINING,
+    "a handler that never returns": STUCK_HANDLER + TRAINING + DESTROY,
+    "a handler that never returns, and no destroy": STUCK_HANDLER + TRAINING,
 }
 
+# Each process is a job of one rank, which reports; all are started at once.
+ALONE = """
+WHO, RANK, WORLD = RANK, 0, 1
+rounds = 100 * WHO
+os.environ["STRAGGLER_DIR"] += f"-{WHO}"
+"""
 
-@pytest.mark.parametrize("blocked", list(BLOCKED))
-def test_a_reporter_that_is_blocked_for_ever_holds_nothing_up(blocked: str, beside_gloo: BesideGloo) -> None:
-    """One rank with `destroy_process_group` is enough: it reports, and all that blocks is its own."""
-    ours, gloos = beside_gloo(BLOCKED[blocked] + TRAINING + DESTROY, 1, seconds=30)
+
+@pytest.fixture(scope="module")
+def blocked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, Job]:
+    bodies = [f"if WHO == {who}:\n" + textwrap.indent(body, "    ") for who, body in enumerate(BLOCKED.values())]
+    folder = tmp_path_factory.mktemp("blocked")
+    return run_beside_gloo(folder, ALONE + "".join(bodies), len(bodies), PYTHONUNBUFFERED="")
+
+
+def test_a_reporter_that_is_blocked_for_ever_holds_neither_training_nor_the_exit_up(blocked: tuple[Job, Job]) -> None:
+    ours, gloos = blocked
     assert_alike(ours, gloos)
-    assert ours.exit_codes == [0], ours.text()
-    assert ours.told[0]["result"] == [1.0] * 4
-    assert len(ours.operations(0)) == 100
+    assert ours.exit_codes == [0] * len(BLOCKED), ours.text()
 
 
-def test_a_blocked_reporter_and_no_destroy_is_no_hang_at_exit(beside_gloo: BesideGloo) -> None:
-    ours, gloos = beside_gloo(BLOCKED["full-pipe-through-logging"] + TRAINING, 1, seconds=30)
-    assert_alike(ours, gloos)
-    assert ours.exit_codes == [0], ours.text()
+@pytest.mark.parametrize("how", list(BLOCKED))
+def test_what_is_not_said_is_recorded(how: str, blocked: tuple[Job, Job]) -> None:
+    ours, _ = blocked
+    who = list(BLOCKED).index(how)
+    assert ours.told[who]["result"] == [1.0] * 4
+    folder = ours.records.with_name(f"{ours.records.name}-{who}")
+    assert len(read_lines(folder / "rank-00000.jsonl")) == 100
+    assert read_lines(folder / "job.jsonl")[-1]["type"] == "report"
