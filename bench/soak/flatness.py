@@ -26,6 +26,8 @@ def slope(times: Sequence[float], values: Sequence[float]) -> list[float]:
     if len(at) < 2 * BLOCKS:
         raise ValueError(f"{len(at)} samples are too few for {BLOCKS} blocks")
     means = [[block.mean() for block in np.array_split(series, BLOCKS)] for series in (at, of)]
+    if np.ptp(means[1]) == 0:
+        return [0.0, 0.0, 0.0]
     fit = stats.linregress(*means)
     width = stats.t.ppf(0.975, BLOCKS - 2) * fit.stderr
     return [float(value) for value in (fit.slope, fit.slope - width, fit.slope + width)]
