@@ -3,7 +3,7 @@
 import textwrap
 
 import pytest
-from alike import assert_alike
+from alike import SLOWER, assert_alike, seconds_after_the_fault
 from ranks import Job, read_lines, run_beside_gloo
 
 # Standard error is a pipe that nobody empties; it is full from soon after the start on.
@@ -65,7 +65,9 @@ def blocked(tmp_path_factory: pytest.TempPathFactory) -> tuple[Job, Job]:
 
 def test_a_reporter_that_is_blocked_for_ever_holds_neither_training_nor_the_exit_up(blocked: tuple[Job, Job]) -> None:
     ours, gloos = blocked
-    assert_alike(ours, gloos)
+    ends = [seconds_after_the_fault(rank, gloos) for rank in gloos.ranks]
+    # On gloo all do the same: what their ends differ by is the noise of so many processes.
+    assert_alike(ours, gloos, slower=SLOWER + max(ends) - min(ends))
     assert ours.exit_codes == [0] * len(BLOCKED), ours.text()
 
 
