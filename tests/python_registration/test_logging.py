@@ -35,7 +35,8 @@ def test_without_a_setup_the_text_goes_to_standard_error_as_it_is(python: Run) -
     assert done.returncode == 0
     lines = done.stderr.splitlines()
     assert lines[0].startswith("straggler: armed: 1 of 1 rank seen")
-    assert lines[1].startswith("NO VERDICT: ")
+    assert lines[1].startswith("straggler: armed: rule ")
+    assert lines[2].startswith("NO VERDICT: ")
     assert "arrival skew" in lines[-2] + lines[-1] + lines[-3]
     assert done.stdout == ""
 
@@ -199,7 +200,7 @@ dist.destroy_process_group()
 """
     )
     assert done.returncode == 0, done.stderr
-    assert done.stderr.count("straggler: armed: ") == 2  # the parent's and the child's, each once
+    assert done.stderr.count("straggler: armed: 1 of 1") == 2  # the parent's and the child's, each once
     assert done.stderr.count("NO VERDICT: ") == 2
 
 
