@@ -22,7 +22,7 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 sys.path[:0] = [str(HERE), str(HERE.parent / "overhead")]
 
-AGREE = 500  # collectives after which the ranks agree on whether to go on
+AGREE = 200  # collectives after which the ranks agree on whether to go on
 SAMPLE_SECONDS = 0.5
 
 
@@ -122,7 +122,10 @@ def run(backend: str, ranks: int, collectives: int, seconds: float) -> dict[str,
         rows = []
         for rank in range(ranks):
             series = [memory[index][rank] for index in inside]
-            grows = [part * per_million for part in slope([times[index] for index in inside], series)]
+            try:
+                grows = [part * per_million for part in slope([times[index] for index in inside], series)]
+            except ValueError:
+                grows = None  # too short a run
             rows.append({"rank": rank, "first_mb": series[0], "last_mb": series[-1], "mb_per_million": grows})
         result = {
             "backend": backend,
@@ -157,7 +160,9 @@ def faults(result: dict[str, Any]) -> list[str]:
     if result["per_second"] < 1000:
         found.append(f"{result['per_second']:.0f} collectives a second are fewer than 1,000")
     for row in result["memory"]:
-        if row["mb_per_million"][1] > 1:
+        if row["mb_per_million"] is None:
+            found.append(f"rank {row['rank']}: too few samples to say whether it grows")
+        elif row["mb_per_million"][1] > 1:
             found.append(f"rank {row['rank']} grows by {row['mb_per_million'][0]:.1f} MB a million, surely more than 1")
         if "issued" in row and (row["recorded"] + row["counted_as_dropped"] != row["issued"] or row["out_of_order"]):
             found.append(f"rank {row['rank']}: recorded and dropped do not add up to issued, or are out of order")
@@ -185,9 +190,9 @@ def main() -> int:
         results.append(result)
         print(f"{backend}: {result['collectives']} collectives a rank, {result['per_second']:.0f} a second")
         for row in result["memory"]:
-            grows, low, high = row["mb_per_million"]
-            text = f"  rank {row['rank']}: {row['first_mb']:.1f} to {row['last_mb']:.1f} MB, "
-            text += f"{grows:+.2f} MB a million [{low:+.2f}, {high:+.2f}]"
+            text = f"  rank {row['rank']}: {row['first_mb']:.1f} to {row['last_mb']:.1f} MB"
+            if row["mb_per_million"]:
+                text += ", {:+.2f} MB a million [{:+.2f}, {:+.2f}]".format(*row["mb_per_million"])
             if "issued" in row:
                 text += f"; {row['issued']} issued = {row['recorded']} recorded + {row['counted_as_dropped']} dropped"
             print(text)
