@@ -1,4 +1,4 @@
-"""CASES.md is kept true: every case has a row, and every test that it names is there."""
+"""The tables of cases, of faults and of what is promised are true: what must have a row has one, each test exists."""
 
 import re
 from pathlib import Path
@@ -6,15 +6,32 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-ROWS = {
-    row.split("|")[1].strip(): row for row in (TESTS / "CASES.md").read_text().splitlines() if row.startswith("| 2.")
-}
-NAMED = sorted({name for row in ROWS.values() for name in re.findall(r"`([\w/]+\.(?:py|cc)::[\w.]+)`", row)})
+TABLES = {name: (TESTS / name).read_text() for name in ("CASES.md", "faults/README.md", "../SECURITY.md")}
+ROWS = {row.split("|")[1].strip(): row for row in TABLES["CASES.md"].splitlines() if row.startswith("| 2.")}
+NAMED = sorted({name for text in TABLES.values() for name in re.findall(r"`([\w/]+\.(?:py|cc)::[\w.]+)`", text)})
 
 
 def test_every_case_has_a_row_with_a_test_or_a_reason() -> None:
     assert list(ROWS) == [f"2.{number:02}" for number in range(1, 34)]
     assert all("::" in row or "Not tested: " in row for row in ROWS.values())
+
+
+def test_every_test_of_a_fault_is_in_the_table_of_faults() -> None:
+    written = set()
+    for path in (TESTS / "faults").glob("*test*.*"):
+        text, name = path.read_text(), f"faults/{path.name}"
+        written |= {f"{name}::{test}" for test in re.findall(r"^def (test_\w+)\(", text, re.MULTILINE)}
+        written |= {
+            f"{name}::{suite}.{test}" for suite, test in re.findall(r"^TEST(?:_F)?\((\w+), (\w+)\)", text, re.MULTILINE)
+        }
+    assert len(written) > 30
+    assert written <= set(NAMED)
+
+
+def test_every_fault_has_a_test() -> None:
+    rows = [row for row in TABLES["faults/README.md"].splitlines() if row.startswith("| ") and "| fault |" not in row]
+    assert len(rows) > 30
+    assert all("::" in row or row.startswith(("| ---", "| **")) for row in rows)
 
 
 @pytest.mark.parametrize("named", NAMED)

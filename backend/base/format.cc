@@ -30,6 +30,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
   return result;
 }
 
+std::string printable(std::string_view text) {
+  std::string result(text);
+  std::replace_if(
+      result.begin(), result.end(), [](char c) { return c < ' ' || c > '~'; }, '?');
+  return result;
+}
+
 std::string rankList(const std::vector<int>& ranks) {
   std::vector<std::string> parts;
   for (std::size_t first = 0; first < ranks.size();) {

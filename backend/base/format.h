@@ -20,6 +20,9 @@ std::string padRight(std::string_view text, std::size_t width);
 // "0, 1, 2" for ({0, 1, 2}, ", ").
 std::string join(const std::vector<std::string>& parts, std::string_view separator);
 
+// Text of a stranger's, for a terminal: whatever is no printable ASCII character is a '?'.
+std::string printable(std::string_view text);
+
 // Rank numbers as people write them: "0-3, 6".
 std::string rankList(const std::vector<int>& ranks);
 

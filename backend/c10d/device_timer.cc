@@ -61,11 +61,13 @@ void DeviceTimer::mark(c10::Device device, DeviceMarks::Reached reached) noexcep
 
 bool DeviceTimer::poll(const Clock& clock) noexcept {
   std::vector<DeviceMarks*> all;
-  {
+  try {
     const MutexLock lock(mutex_);
     for (const auto& [type, marks] : marks_) {
       all.push_back(marks.get());
     }
+  } catch (const std::exception&) {
+    return true;  // no memory: later
   }
   bool open = false;
   for (DeviceMarks* marks : all) {

@@ -4,12 +4,28 @@
 
 #include <algorithm>
 #include <exception>
+#include <functional>
 #include <utility>
 
 #include "backend/c10d/input_probe.h"
 #include "backend/c10d/observed_work.h"
 
 namespace straggler {
+namespace {
+
+// Where there is no memory to keep `reached`, it is called at once, with an unknown stamp.
+template <class Reached>
+void mark(DeviceTimer& timer, c10::Device device, const Reached& reached) noexcept {
+  DeviceMarks::Reached kept;
+  try {
+    kept = reached;
+  } catch (const std::exception&) {
+    return reached(Stamp::unknown());
+  }
+  timer.mark(device, std::move(kept));
+}
+
+}  // namespace
 
 // The training thread is the one that makes the process's first call: other threads that use collectives (an asynchronous
 // checkpoint's, say) come later.
@@ -45,7 +61,7 @@ Ticket Observer::enter(GroupId group, const Call& call) noexcept {
   operation.arrival = {clock_.now(), call.device.is_cpu() ? StampSource::kHost : StampSource::kPending};
   const Ticket ticket = recorder_->enter(operation);
   if (!call.device.is_cpu() && ticket != kNoTicket) {
-    deviceTimer_.mark(call.device, [recorder = recorder_, ticket](Stamp stamp) { recorder->arrived(ticket, stamp); });
+    mark(deviceTimer_, call.device, [recorder = recorder_, ticket](Stamp stamp) { recorder->arrived(ticket, stamp); });
   }
   if (operation.graphTask != kNoGraphTask && releaseProbe_.isFirst(operation.graphTask)) {
     watchBackward(operation.graphTask, call.device);
@@ -54,16 +70,24 @@ Ticket Observer::enter(GroupId group, const Call& call) noexcept {
 }
 
 void Observer::watchBackward(int graphTask, c10::Device device) noexcept {
-  ReleaseProbe::atEnd([self = shared_from_this(), graphTask, device] {
-    if (device.is_cpu()) {
-      self->recorder_->graphTaskReleased(graphTask, self->clock_.now());
-      return;
+  std::function<void()> released;
+  try {
+    released = [self = shared_from_this(), graphTask, device] { self->backwardReturned(graphTask, device); };
+  } catch (const std::exception&) {
+    return;  // no memory: the release of this backward stays unknown
+  }
+  ReleaseProbe::atEnd(std::move(released));
+}
+
+void Observer::backwardReturned(int graphTask, c10::Device device) noexcept {
+  if (device.is_cpu()) {
+    recorder_->graphTaskReleased(graphTask, clock_.now());
+    return;
+  }
+  mark(deviceTimer_, device, [recorder = recorder_, graphTask](Stamp stamp) {
+    if (stamp.known()) {
+      recorder->graphTaskReleased(graphTask, stamp.time);
     }
-    self->deviceTimer_.mark(device, [recorder = self->recorder_, graphTask](Stamp stamp) {
-      if (stamp.known()) {
-        recorder->graphTaskReleased(graphTask, stamp.time);
-      }
-    });
   });
 }
 
@@ -83,7 +107,7 @@ c10::intrusive_ptr<c10d::Work> Observer::issued(Ticket ticket, const Call& call,
     if (call.device.is_cpu()) {
       closed({clock_.now(), StampSource::kHost});
     } else {
-      deviceTimer_.mark(call.device, closed);
+      mark(deviceTimer_, call.device, closed);
     }
     return work;
   }
@@ -105,14 +129,23 @@ bool Observer::watchCompletion(Ticket ticket, const Call& call, const c10::intru
   if (watchByFuture(ticket, call.kind, *work)) {
     return true;
   }
+  if (pollLater({ticket, work, call.device.is_cpu()})) {
+    return !call.device.is_cpu();
+  }
+  recorder_->completed(ticket, Stamp::unknown(), false);
+  return true;
+}
+
+bool Observer::pollLater(Polled polled) noexcept {
   try {
     const MutexLock lock(mutex_);
-    polled_.push_back({ticket, work, call.device.is_cpu()});
-  } catch (const std::exception&) {
-    recorder_->completed(ticket, Stamp::unknown(), false);
-    return true;
+    if (polled_.size() < kMaxPolled) {
+      polled_.push_back(std::move(polled));
+      return true;
+    }
+  } catch (const std::exception&) {  // no memory
   }
-  return !call.device.is_cpu();
+  return false;
 }
 
 // A Future on the CPU is completed by the thread that ends the operation. A device's is completed when the operation is
@@ -204,7 +237,7 @@ void Observer::waiting(Ticket ticket, c10::Device device) noexcept {
     recorder_->waiting(ticket, clock_.now());
     return;
   }
-  deviceTimer_.mark(device, [recorder = recorder_, ticket](Stamp stamp) {
+  mark(deviceTimer_, device, [recorder = recorder_, ticket](Stamp stamp) {
     if (stamp.known()) {
       recorder->waiting(ticket, stamp.time);
     }
@@ -224,7 +257,7 @@ void Observer::released(Ticket ticket, c10::Device device) noexcept {
     return;
   }
   // On a device the host goes on at once; it is the stream that waits.
-  deviceTimer_.mark(device, [recorder = recorder_, ticket](Stamp stamp) {
+  mark(deviceTimer_, device, [recorder = recorder_, ticket](Stamp stamp) {
     recorder->released(ticket, stamp.known() ? Stamp{stamp.time, StampSource::kWait} : stamp);
   });
 }

@@ -28,6 +28,10 @@ namespace straggler {
 
 class Observer final : public Poller, public std::enable_shared_from_this<Observer> {
  public:
+  // Works that are polled at a time. More gather only where the monitor is held up (by a disk that hangs, say), and each
+  // keeps what it works on alive: their completion stays unknown.
+  static constexpr std::size_t kMaxPolled = 1024;
+
   explicit Observer(std::shared_ptr<Recorder> recorder) : recorder_(std::move(recorder)) {}
 
   // Before the call. Gives kNoTicket for what is captured into a device graph.
@@ -48,6 +52,7 @@ class Observer final : public Poller, public std::enable_shared_from_this<Observ
 
  private:
   void watchBackward(int graphTask, c10::Device device) noexcept;
+  void backwardReturned(int graphTask, c10::Device device) noexcept;
   // Whether the Work will tell of its completion by itself; else the end of its caller's wait has to.
   bool watchCompletion(Ticket ticket, const Call& call, const c10::intrusive_ptr<c10d::Work>& work) noexcept;
   bool watchByFuture(Ticket ticket, OpKind kind, c10d::Work& work) noexcept;
@@ -58,6 +63,8 @@ class Observer final : public Poller, public std::enable_shared_from_this<Observ
     c10::intrusive_ptr<c10d::Work> work;
     bool onCpu = false;
   };
+  // False where there is no room.
+  bool pollLater(Polled polled) noexcept;
   bool isDone(const Polled& polled) noexcept;
   // No longer polls a Work of the CPU. Returns whether it was polled and not seen done.
   bool letGo(Ticket ticket) noexcept;

@@ -15,6 +15,16 @@ void queue(std::function<void()> callback) {
   torch::autograd::Engine::get_default_engine().queue_callback(std::move(callback));
 }
 
+// What the engine's callbacks throw becomes the error of the user's backward. Ours throw nothing: the release of that
+// backward then stays unknown.
+template <class Work>
+void quietly(const Work& work) noexcept {
+  try {
+    work();
+  } catch (const std::exception&) {
+  }
+}
+
 }  // namespace
 
 int ReleaseProbe::currentGraphTask() noexcept {
@@ -23,11 +33,8 @@ int ReleaseProbe::currentGraphTask() noexcept {
 }
 
 void ReleaseProbe::atEnd(std::function<void()> released) noexcept {
-  try {
-    queue([released = std::move(released)] { queue(released); });
-  } catch (const std::exception&) {
-    // The release of this backward stays unknown.
-  }
+  quietly(
+      [&] { queue([released = std::move(released)] { quietly([&] { queue([released] { quietly(released); }); }); }); });
 }
 
 }  // namespace straggler

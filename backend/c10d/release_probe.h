@@ -25,7 +25,8 @@ class ReleaseProbe {
   // more than one yes; a second release of the same graph task changes nothing.
   bool isFirst(int graphTask) noexcept { return armed_.exchange(graphTask) != graphTask; }
 
-  // Has `released` called at the end of the calling thread's graph task. Where the engine refuses, it is never called.
+  // Has `released` called at the end of the calling thread's graph task. Where the engine refuses, it is never called. What
+  // it throws is dropped, as what its copies throw is: none of it ends in the user's backward.
   static void atEnd(std::function<void()> released) noexcept;
 
  private:

@@ -1,6 +1,7 @@
 #include "backend/c10d/store_exchange.h"
 
 #include <algorithm>
+#include <cstring>
 #include <exception>
 #include <stdexcept>
 
@@ -96,10 +97,14 @@ bool StoreExchange::isGone() noexcept {
   return gone_;
 }
 
-void StoreExchange::fail(const std::string& reason) noexcept {
+void StoreExchange::fail(const char* reason) noexcept {
   gone_ = true;
   const MutexLock lock(mutex_);
-  error_ = reason.substr(0, reason.find('\n'));
+  try {
+    error_.assign(reason, std::strcspn(reason, "\n"));
+  } catch (const std::exception&) {
+    error_ = "no memory";  // short enough to need none
+  }
 }
 
 std::string StoreExchange::lastError() const {

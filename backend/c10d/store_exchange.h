@@ -55,7 +55,7 @@ class StoreExchange final : public Exchange {
   Sent sendByKey(std::span<const std::uint8_t> bytes);
   std::optional<std::vector<std::uint8_t>> receiveByKey();
   std::optional<std::vector<std::uint8_t>> newReport();
-  void fail(const std::string& reason) noexcept;
+  void fail(const char* reason) noexcept;
 
   // Used by one thread: the monitor's on every rank but the root, the collector's there.
   ServerWatch watch_;

@@ -35,6 +35,15 @@ Session::Options sessionOptions(const ForwardingBackend::StorePtr& store, int ra
   return options;
 }
 
+// As far as there is memory for it.
+void sayNotObserved(const std::string& group, const char* why) noexcept {
+  try {
+    processLog()->line(Severity::kWarning,
+                       "straggler: group '" + group + "' is not observed: " + why + "; training goes on");
+  } catch (const std::exception&) {
+  }
+}
+
 }  // namespace
 
 StragglerBackend::StragglerBackend(BackendPtr inner, StorePtr store, std::string name, std::vector<int> globalRanks)
@@ -57,8 +66,14 @@ void StragglerBackend::join() {
   const GroupInfo info{name_, getGroupDesc(), getBackendName(), globalRanks_};
   const int rank = globalRanks_.at(static_cast<std::size_t>(getRank()));
   group_ = info.id();
-  session_ = joinSession(info, [&] { return sessionOptions(store_, rank, globalRanks_); });
-  observer_ = observerOf(session_);
+  try {
+    session_ = joinSession(info, [&] { return sessionOptions(store_, rank, globalRanks_); });
+    observer_ = observerOf(session_);
+  } catch (const SettingsError&) {
+    throw;  // what is set is wrong: the user's to know, before the first collective
+  } catch (const std::exception& error) {
+    sayNotObserved(name_, error.what());
+  }
 }
 
 void StragglerBackend::leave() noexcept {
@@ -78,13 +93,17 @@ void StragglerBackend::setGroupUid(const std::string& uid) {
 }
 
 // setGroupDesc() is not virtual: the description is passed on when it is first seen.
-void StragglerBackend::hearDescription() {
-  if (!described_ && !getGroupDesc().empty()) {
-    described_ = true;
+void StragglerBackend::hearDescription() noexcept {
+  if (described_ || getGroupDesc().empty()) {
+    return;
+  }
+  described_ = true;
+  try {
     inner()->setGroupDesc(getGroupDesc());
     if (session_) {
       session_->addGroup({name_, getGroupDesc(), getBackendName(), globalRanks_});
     }
+  } catch (const std::exception&) {  // no memory: the group goes without
   }
 }
 

@@ -19,7 +19,8 @@ namespace straggler {
 class StragglerBackend final : public ForwardingBackend {
  public:
   // `name`: the group's, equal on all its members; empty where it is told later (setGroupUid). `globalRanks`: of the
-  // group's members, by group rank. Throws SettingsError, before anything is communicated.
+  // group's members, by group rank. Throws SettingsError, before anything is communicated. What else keeps it from being
+  // observed (no memory for the ring, say) is one line, and it only forwards.
   StragglerBackend(BackendPtr inner, StorePtr store, std::string name, std::vector<int> globalRanks);
   ~StragglerBackend() override;
 
@@ -41,7 +42,7 @@ class StragglerBackend final : public ForwardingBackend {
 
   void join();
   void leave() noexcept;
-  void hearDescription();
+  void hearDescription() noexcept;
   Call coalesced(const Call& end);
 
   StorePtr store_;

@@ -6,16 +6,26 @@
 namespace straggler {
 
 void DeviceMarks::mark(StreamKey stream, Reached reached) noexcept {
-  if (auto event = idleEvent(stream)) {
-    const bool recorded = record(*event);
-    const MutexLock lock(mutex_);
-    if (recorded) {
-      streams_[stream].open.push_back({std::move(event), std::move(reached)});
-      return;
-    }
-    streams_[stream].idle.push_back(std::move(event));
+  Mark mark{idleEvent(stream), std::move(reached)};
+  if (!mark.event || !keep(stream, mark, record(*mark.event))) {
+    mark.reached(Stamp::unknown());
   }
-  reached(Stamp::unknown());
+}
+
+bool DeviceMarks::keep(StreamKey stream, Mark& mark, bool open) noexcept {
+  const MutexLock lock(mutex_);
+  try {
+    auto& place = streams_[stream];
+    if (open) {
+      place.open.push_back(std::move(mark));
+    } else {
+      place.idle.push_back(std::move(mark.event));
+    }
+    return open;
+  } catch (const std::exception&) {
+    --made_;  // no memory: the event goes
+    return false;
+  }
 }
 
 bool DeviceMarks::record(DeviceEvent& event) noexcept {
@@ -30,10 +40,10 @@ bool DeviceMarks::record(DeviceEvent& event) noexcept {
 std::unique_ptr<DeviceEvent> DeviceMarks::idleEvent(StreamKey stream) noexcept {
   {
     const MutexLock lock(mutex_);
-    auto& idle = streams_[stream].idle;
-    if (!idle.empty()) {
-      auto event = std::move(idle.back());
-      idle.pop_back();
+    const auto place = streams_.find(stream);
+    if (place != streams_.end() && !place->second.idle.empty()) {
+      auto event = std::move(place->second.idle.back());
+      place->second.idle.pop_back();
       return event;
     }
     if (made_ == kMaxOpen) {
@@ -59,6 +69,14 @@ DeviceMarks::Mark DeviceMarks::take(StreamKey stream) {
 }
 
 bool DeviceMarks::poll(const Clock& clock) noexcept {
+  try {
+    return pollAll(clock);
+  } catch (const std::exception&) {
+    return true;  // no memory: later
+  }
+}
+
+bool DeviceMarks::pollAll(const Clock& clock) {
   // Only this function takes marks out, so the oldest of a stream stays where it is while it is asked.
   std::vector<std::pair<StreamKey, DeviceEvent*>> oldest;
   const auto look = [&] {
@@ -87,8 +105,7 @@ bool DeviceMarks::poll(const Clock& clock) noexcept {
       Mark mark = take(stream);
       mark.reached(stamp);
       progress = true;
-      const MutexLock lock(mutex_);
-      streams_[stream].idle.push_back(std::move(mark.event));
+      keep(stream, mark, false);
     }
   }
   return !oldest.empty();

@@ -40,7 +40,7 @@ class DeviceMarks {
   explicit DeviceMarks(std::function<std::unique_ptr<DeviceEvent>()> makeEvent) : makeEvent_(std::move(makeEvent)) {}
 
   // `reached` is called once: by poll(), with the instant, or with an unknown stamp if the device fails; at once, with an
-  // unknown stamp, if too many marks are open or the device refuses.
+  // unknown stamp, if too many marks are open, there is no memory, or the device refuses.
   void mark(StreamKey stream, Reached reached) noexcept;
 
   // Returns whether marks are still open.
@@ -58,8 +58,11 @@ class DeviceMarks {
   // One that can be recorded on the stream; null when as many as allowed are in use, or the device makes none.
   std::unique_ptr<DeviceEvent> idleEvent(StreamKey stream) noexcept;
   static bool record(DeviceEvent& event) noexcept;
+  // Keeps a mark that is open, or else its event for another time. Says whether the mark is kept.
+  bool keep(StreamKey stream, Mark& mark, bool open) noexcept;
   // Takes the oldest mark of a stream out.
   Mark take(StreamKey stream);
+  bool pollAll(const Clock& clock);
 
   std::function<std::unique_ptr<DeviceEvent>()> makeEvent_;
   Mutex mutex_;

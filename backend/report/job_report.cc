@@ -13,7 +13,7 @@ RankRow rankRow(const RankModel& model, const JobModel& job) {
   row.rank = model.rank;
   if (model.hello) {
     row.heard = true;
-    row.host = model.hello->host;
+    row.host = printable(model.hello->host);
     row.processId = model.hello->processId;
   }
   row.steps = model.durationMs.count();

@@ -27,12 +27,14 @@ RecordFile::RecordFile(const std::string& directory, const std::string& name, Co
   std::filesystem::create_directories(directory, error);
   path_ = (std::filesystem::path(directory) / name).string();
   if (!error) {
-    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_CLOEXEC, 0666);
+    // Without O_NONBLOCK, opening a pipe that somebody put there would wait until somebody reads it.
+    descriptor_ = open(path_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0666);
   }
   if (descriptor_ < 0) {
     throw SettingsError("STRAGGLER_DIR='" + directory + "': cannot write " + path_ + ": " +
                         (error ? error.message() : reasonOf(errno)) + "; name a folder that can be written");
   }
+  (void)fcntl(descriptor_, F_SETFL, O_APPEND);  // what is written is waited for, as of any file
 }
 
 RecordFile::~RecordFile() {

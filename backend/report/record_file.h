@@ -4,8 +4,8 @@
 // folder that was removed, costs the lines, which are counted; the first loss is told, once, and writing is tried again,
 // so records go on when there is space again.
 //
-// Security: the file is created with the user's umask, symbolic links are not followed. Lines are appended, so an earlier
-// run's records stay.
+// Security: the file is created with the user's umask; a symbolic link in its place is not followed, and a pipe not waited
+// for. Lines are appended, so an earlier run's records stay.
 //
 // Not thread-safe: it belongs to the thread that writes it. A blocked disk blocks that thread, never training.
 #pragma once

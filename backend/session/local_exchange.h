@@ -4,6 +4,7 @@
 #pragma once
 
 #include <deque>
+#include <exception>
 #include <utility>
 
 #include "backend/base/mutex.h"
@@ -17,11 +18,14 @@ class LocalExchange final : public Exchange {
 
   Sent send(std::span<const std::uint8_t> bytes) noexcept override {
     const MutexLock lock(mutex_);
-    if (frames_.size() >= kMaxFrames) {
-      return Sent::kLater;
+    try {
+      if (frames_.size() < kMaxFrames) {
+        frames_.emplace_back(bytes.begin(), bytes.end());
+        return Sent::kYes;
+      }
+    } catch (const std::exception&) {  // no memory
     }
-    frames_.emplace_back(bytes.begin(), bytes.end());
-    return Sent::kYes;
+    return Sent::kLater;
   }
   bool rootLeaving() noexcept override { return false; }
   std::string lastError() const override { return {}; }
@@ -38,9 +42,14 @@ class LocalExchange final : public Exchange {
   void announceLeaving() noexcept override {}
 
   void publish(std::span<const std::uint8_t> bytes, Publication /*publication*/) noexcept override {
-    if (bytes.size() <= kMaxPublished) {
-      const MutexLock lock(mutex_);
+    if (bytes.size() > kMaxPublished) {
+      return;
+    }
+    const MutexLock lock(mutex_);
+    try {
       published_.emplace(bytes.begin(), bytes.end());
+    } catch (const std::exception&) {  // no memory: the next one, perhaps
+      published_.reset();
     }
   }
   std::optional<std::vector<std::uint8_t>> published() noexcept override {

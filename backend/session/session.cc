@@ -79,6 +79,13 @@ struct Session::State {
   SteadyClock clock;
   std::shared_ptr<Log> log;
   std::function<void(const std::string& reason)> complain;
+  // The same in two parts. Where there is no memory even for the line, nothing is said.
+  void complainOf(const char* what, const char* why) const noexcept {
+    try {
+      complain(std::string(what) + why);
+    } catch (const std::exception&) {
+    }
+  }
   std::shared_ptr<Poller> poller;
   std::unique_ptr<Monitor> monitor;
   std::unique_ptr<Collector> collector;  // null: not the root
@@ -149,11 +156,11 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
 }
 
 // Without its thread a session records until the ring is full, and then counts.
-std::unique_ptr<std::thread> Session::start(void (*loop)(State&)) {
+std::unique_ptr<std::thread> Session::start(void (*loop)(State&)) noexcept {
   try {
     return std::make_unique<std::thread>([state = state_, loop] { loop(*state); });
   } catch (const std::exception& error) {
-    state_->complain(std::string("no thread could be started to observe with: ") + error.what());
+    state_->complainOf("no thread could be started to observe with: ", error.what());
     return nullptr;
   }
 }
@@ -169,9 +176,14 @@ Session::~Session() {
 
 bool Session::owned() const { return origin_.here(); }
 
-void Session::addGroup(const GroupInfo& group) {
-  if (owned()) {
+void Session::addGroup(const GroupInfo& group) noexcept {
+  if (!owned()) {
+    return;
+  }
+  try {
     state_->monitor->addGroup(group);
+  } catch (const std::exception& error) {
+    state_->complainOf("a group is not recorded: ", error.what());
   }
 }
 
@@ -187,16 +199,16 @@ std::optional<std::string> Session::report() const {
 // ---- Threads ----
 
 // Whatever goes wrong on a thread of ours (no memory left, say) ends that thread's work, never the process.
-void Session::guarded(State& state, const char* thread, const std::function<void()>& work) {
+void Session::guarded(State& state, const char* stopped, const std::function<void()>& work) {
   try {
     work();
   } catch (const std::exception& error) {
-    state.complain(std::string("the ") + thread + " stopped: " + error.what());
+    state.complainOf(stopped, error.what());
   }
 }
 
 void Session::monitorLoop(State& state) {
-  guarded(state, "monitor", [&state] {
+  guarded(state, "the monitor stopped: ", [&state] {
     bool stop = false;
     while (!stop) {
       const bool pollSoon = state.poller && state.poller->poll();
@@ -215,7 +227,7 @@ void Session::monitorLoop(State& state) {
 }
 
 void Session::collectorLoop(State& state) {
-  guarded(state, "collector", [&state] {
+  guarded(state, "the collector stopped: ", [&state] {
     while (!state.sleep(kCollectorPeriod, state.collectorMustStop)) {
       state.collector->round(state.clock.now());
     }
@@ -225,6 +237,17 @@ void Session::collectorLoop(State& state) {
   });
   state.set(state.collectorStopped);
 }
+
+namespace {
+
+void leftBehind(Log& log) noexcept {
+  try {
+    log.line(Severity::kWarning, "straggler: a thread did not stop in time and was left behind");
+  } catch (const std::exception&) {  // no memory for the line
+  }
+}
+
+}  // namespace
 
 void Session::end() noexcept {
   if (!owned()) {
@@ -240,7 +263,7 @@ void Session::end() noexcept {
       thread->join();
     } else {
       thread->detach();
-      state_->log->line(Severity::kWarning, "straggler: a thread did not stop in time and was left behind");
+      leftBehind(*state_->log);
     }
   };
   stop(monitor_, state_->monitorMustStop, state_->monitorStopped, kSendPatience);
@@ -256,7 +279,11 @@ namespace {
 // Ends the session if it is the running one, outside of the lock.
 void endRunning(const std::shared_ptr<Session>& session) noexcept {
   session->end();
-  auto report = session->report();
+  std::optional<std::string> report;
+  try {
+    report = session->report();
+  } catch (const std::exception&) {  // no memory: the report before it stays
+  }
   Process& p = process();
   const MutexLock lock(p.mutex);
   if (report) {

@@ -59,7 +59,8 @@ class Session {
   Session& operator=(const Session&) = delete;
 
   const std::shared_ptr<Poller>& poller() const;
-  void addGroup(const GroupInfo& group);
+  // A group that there is no memory for is not recorded.
+  void addGroup(const GroupInfo& group) noexcept;
 
   // The first call ends the session: the last gathering, and the report on the root. Later calls do nothing.
   void end() noexcept;
@@ -74,8 +75,8 @@ class Session {
  private:
   struct State;  // shared with the threads, so that one that is left behind keeps what it uses
 
-  std::unique_ptr<std::thread> start(void (*loop)(State&));
-  static void guarded(State& state, const char* thread, const std::function<void()>& work);
+  std::unique_ptr<std::thread> start(void (*loop)(State&)) noexcept;
+  static void guarded(State& state, const char* stopped, const std::function<void()>& work);
   static void monitorLoop(State& state);
   static void collectorLoop(State& state);
 

@@ -21,6 +21,7 @@ struct Carrier {
   LogQueue queue;
   Mutex mutex;
   std::unique_ptr<std::thread> thread GUARDED_BY(mutex);  // null: none is needed now
+  std::atomic<bool> stuck{false};                         // it was waited for in vain
 };
 
 std::atomic<Carrier*> instance{nullptr};
@@ -103,9 +104,12 @@ void start(Carrier& carrier) {
   }
 }
 
-// Brings everything out and ends the thread; the next line starts another. One that is in a handler for longer goes on.
+// Brings everything out and ends the thread; the next line starts another. One that is in a handler for longer goes on, and
+// the next time is not waited for as long: it may well be there for ever.
 void finish(Carrier& carrier, Duration patience) {
-  if (carrier.queue.retire(patience)) {
+  const bool out = carrier.queue.retire(carrier.stuck ? patience / 10 : patience);
+  carrier.stuck = !out;
+  if (out) {
     const MutexLock lock(carrier.mutex);
     sendHome(carrier);
   }

@@ -11,6 +11,7 @@ particular to NCCL asks for the Python class. Before 2.14 a plugin's type is alw
 
 from __future__ import annotations
 
+import atexit
 import os
 from collections.abc import Callable
 from multiprocessing.util import Finalize
@@ -20,7 +21,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.constants import default_pg_timeout
 
-from torch_straggler import _library, inject, older_torch
+from torch_straggler import _library, _log, inject, older_torch
 
 # (torch's _DistributedBackendOptions, the options object that the script passed or None) to a c10d Backend.
 Creator: TypeAlias = Callable[[Any, Any], Any]
@@ -162,5 +163,10 @@ def _finish_at_exit() -> None:
         return
     from torch_straggler import _C
 
-    Finalize(None, _C.finish, exitpriority=0)
+    def finish() -> None:
+        _C.finish()
+        _log.leave_stuck_handlers()
+
+    Finalize(None, finish, exitpriority=0)
+    atexit.register(_log.leave_stuck_handlers)  # `logging` may have its turn before multiprocessing has
     _finishing_process = os.getpid()

@@ -14,12 +14,14 @@ import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from torch_straggler import _C
+from torch_straggler.report import SCHEMA
 
 FILE = "job.jsonl"
 LINES_NAMED = 5
+MAX_LINE = 64 << 20  # bytes; a report of thousands of ranks and groups is shorter
 MEASUREMENTS = ("window", "arrivals")
 
 
@@ -79,8 +81,8 @@ def read(path: Path) -> Recording:
         what = f"{path} holds no {FILE}" if path.is_dir() else f"{path} does not exist"
         raise NoReportError(f"{what}; a job writes its records to the folder that STRAGGLER_DIR names")
     try:
-        with file.open("rb") as lines:
-            recording = _read_lines(lines)
+        with file.open("rb") as records:
+            recording = _read_lines(_bounded(records))
     except OSError as error:
         raise NoReportError(f"{file} cannot be read: {error.strerror}") from error
     recording.sessions = [session for session in recording.sessions if session.measurements]
@@ -90,6 +92,17 @@ def read(path: Path) -> Recording:
     return recording
 
 
+def _bounded(records: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file. Of one that is too long to be a record only the beginning is kept, and read as a line."""
+    while line := records.readline(MAX_LINE):
+        if len(line) == MAX_LINE and not line.endswith(b"\n"):
+            rest = line
+            while rest and not rest.endswith(b"\n"):
+                rest = records.readline(MAX_LINE)
+            line += b"\n"
+        yield line
+
+
 def _read_lines(lines: Iterable[bytes]) -> Recording:
     recording = Recording()
     for number, line in enumerate(lines, start=1):
@@ -97,6 +110,9 @@ def _read_lines(lines: Iterable[bytes]) -> Recording:
             continue
         try:
             record = json.loads(line)
+        except RecursionError:
+            recording.bad_lines.append((number, "nested too deeply"))
+            continue
         except ValueError as error:  # not JSON, or not UTF-8
             if line.endswith(b"\n"):
                 recording.bad_lines.append((number, f"not JSON ({error})"))
@@ -114,6 +130,8 @@ def _use(recording: Recording, record: Any) -> None:
     kind = record.get("type") if isinstance(record, dict) else None
     if kind is None:
         raise ValueError("not a record: an object with a type is expected")
+    if record.get("schema", SCHEMA) != SCHEMA:
+        raise ValueError(f"it has schema {record['schema']!r}, this torch_straggler reads schema {SCHEMA}")
     if kind == "session":
         recording.running = None  # if the line is bad, what follows belongs to no session
         recording.running = Session(_C.Replay(record))

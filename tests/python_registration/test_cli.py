@@ -83,6 +83,30 @@ def test_bad_lines_are_named_and_counted(records: Path, capsys: pytest.CaptureFi
     assert "7 lines are not used in all" in err
 
 
+def test_lines_that_no_job_writes_cost_neither_memory_nor_the_rest(
+    records: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(replay, "MAX_LINE", 100)
+    long, deep = b'{"type": "' + b"x" * 1000 + b'"}\n', b"[" * 99 + b"\n"
+    assert cli.main(["report", write(records, SESSION, WINDOW, long, WINDOW, deep, WINDOW)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "table of 3 windows\n"
+    assert "line 3 is not used: not JSON" in err and "line 5 is not used: not JSON" in err
+    monkeypatch.setattr(replay, "MAX_LINE", 1 << 20)
+    assert cli.main(["report", write(records, SESSION, WINDOW, b"[" * 100_000 + b"\n", WINDOW)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "table of 2 windows\n"
+    assert "line 3 is not used: nested too deeply" in err
+
+
+def test_lines_of_another_schema_are_not_used(records: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    later = WINDOW.replace(b": 1,", b": 2,", 1)
+    assert cli.main(["report", write(records, SESSION, WINDOW, later)]) == 0
+    out, err = capsys.readouterr()
+    assert out == "table of 1 windows\n"
+    assert "line 3 is not used: it has schema 2, this torch_straggler reads schema 1" in err
+
+
 def test_the_report_is_of_the_last_session_with_a_measurement(
     records: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

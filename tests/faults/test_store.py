@@ -1,0 +1,58 @@
+"""The store dies, or stands still, while training needs it no more; and when a new group needs it."""
+
+import pytest
+from alike import SLOWER, BesideGloo, assert_alike
+
+# The store is in a process of its own, forked before there is any thread. A new group needs it.
+GONE = """
+def store_of_its_own():
+    told, tell_port = os.pipe()
+    server = os.fork() if RANK == 0 else None
+    if server == 0:
+        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
+        os.write(tell_port, str(store.port).encode())
+        while True:
+            signal.pause()
+    launcher = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
+    if RANK == 0:
+        launcher.set("port", os.read(told, 16).decode())
+    return server, dist.TCPStore("127.0.0.1", int(launcher.get("port")), is_master=False)
+
+server, store = store_of_its_own()
+dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD, timeout=timedelta(seconds=20))
+result = torch.ones(4)
+for number in range(200):
+    dist.all_reduce(result.fill_(1))
+    if RANK == 0 and number == 50:
+        os.kill(server, signal.SIGNAL)
+    time.sleep(0.01)
+tell(result=result.tolist(), fault=time.monotonic())
+THEN
+"""
+
+
+def code(how: str, then: str) -> str:
+    return GONE.replace("SIGNAL", how).replace("THEN", then)
+
+
+def test_a_store_that_is_killed_costs_a_line_and_training_ends_as_on_gloo(beside_gloo: BesideGloo) -> None:
+    ours, gloos = beside_gloo(code("SIGKILL", "dist.destroy_process_group()"))
+    assert_alike(ours, gloos)
+    assert ours.exit_codes == [0, 0], ours.text()
+    assert [told["result"] for told in ours.told] == [[2.0] * 4] * 2
+    assert [len(ours.operations(rank)) for rank in range(2)] == [200, 200]
+
+
+def test_a_group_that_is_made_without_the_store_fails_as_on_gloo(beside_gloo: BesideGloo) -> None:
+    ours, gloos = beside_gloo(code("SIGKILL", "dist.new_group()"))
+    assert_alike(ours, gloos)
+    assert all(rank.exit_code != 0 and rank.error for rank in ours.ranks), ours.text()
+
+
+@pytest.mark.long
+def test_a_store_that_stands_still_holds_the_end_up_for_a_bounded_time(beside_gloo: BesideGloo) -> None:
+    """No answer and no error: the threads that wait for it are left behind, the root's after 2 s, others' after 1.5."""
+    ours, gloos = beside_gloo(code("SIGSTOP", "dist.destroy_process_group()"))
+    assert_alike(ours, gloos, slower=SLOWER + 0.5)
+    assert ours.exit_codes == [0, 0], ours.text()
+    assert [told["result"] for told in ours.told] == [[2.0] * 4] * 2
