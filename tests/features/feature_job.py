@@ -55,11 +55,12 @@ class Ran:
 
 @dataclass(frozen=True)
 class Outcome:
-    """The two cells of a row, and all that was found to be wrong."""
+    """The two cells of a row, all that was found to be wrong, and whether the feature works with bare torchrun."""
 
     works: str
     recorded: str
     details: str
+    works_without: bool
 
 
 # ---- Running ---------------------------------------------------------------------------------------------------------
@@ -113,6 +114,7 @@ def compare(feature: Feature, folder: Path) -> Outcome:
         f"no: {wrong[0]}" if wrong else feature.works,
         f"no: {unrecorded[0]}" if unrecorded else ONCE,
         "\n".join([*wrong, *unrecorded, "---- bare", jobs[0].stderr[-4000:], "---- ours", jobs[1].stderr[-4000:]]),
+        jobs[0].exit_code == 0,
     )
 
 

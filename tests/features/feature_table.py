@@ -13,22 +13,22 @@ TEST = "test_a_feature_works_and_each_collective_of_it_is_recorded_once"
 
 HEAD = f"""# Features
 
-What works through the wrapper as it does without. Each row is one script, unchanged, that says `gloo` and knows nothing
-of us: it is run by bare `torchrun` and by `straggler run`.
+What works through the wrapper as it does without. Each row is one script, unchanged, that says `gloo` and knows
+nothing of us: it is run by bare `torchrun` and by `straggler run`.
 
 - *Works*: the exit code and each rank's output are the same, and we complain of nothing.
-- *Recorded*: each collective of each group is in its rank's records once, and nothing else is. What the records are held
-  against is gloo's own count, in torch's C++: its Flight Recorder and its sequence numbers, which are the same in both
+- *Recorded*: each collective of each group is in its rank's records once, and nothing else is. The records are held
+  against gloo's own count, in torch's C++: its Flight Recorder and its sequence numbers, which are the same in both
   jobs. What those lack is said in [counting/sitecustomize.py](counting/sitecustomize.py).
 - *Test*: the ID of `test_features.py::{TEST}[ID]`, and its script.
 - *Also*: tests of the same feature elsewhere.
 
-`tests/features/others.sh` runs all of it and writes this table; for Lightning and transformers it makes an environment of
-its own, build/others. `make test` runs the rows that do not say `others.sh`, and fails where one of them is not what it
-says here.
+`tests/features/others.sh` runs all of it and writes this table; for Lightning and transformers it makes an
+environment of its own, build/others. `make test` runs the rows that do not say `others.sh`, and fails where one of
+them is not what it says here.
 
-Under the name `straggler_gloo` torch does not know the group for one of gloo: what it refuses by that name (an overlapping
-ZeroRedundancyOptimizer) it does not refuse then.
+Under the name `straggler_gloo` torch does not take the group for one of gloo's: what it refuses by that name, an
+overlapping ZeroRedundancyOptimizer, it does not refuse then.
 
 """
 COLUMNS = "| feature | works | recorded | test | also |\n| --- | --- | --- | --- | --- |\n"
@@ -48,6 +48,16 @@ def cells_of(document: str) -> dict[str, tuple[str, str]]:
     """The two cells that a run finds out, by the feature's id."""
     rows = re.findall(r"^\| [^|]+ \| ([^|]+) \| ([^|]+) \| \[?`(\w+)`", document, re.MULTILINE)
     return {id_: (works, recorded) for works, recorded, id_ in rows}
+
+
+def read() -> str:
+    return DOCUMENT.read_text() if DOCUMENT.exists() else ""
+
+
+def is_of_this_torch() -> bool:
+    """Whether the table was found with the torch that is installed, its last number aside."""
+    minor = ".".join(version("torch").split(".")[:2])
+    return f"torch {minor}." in found_with(read())
 
 
 def found_with(document: str) -> str:

@@ -7,6 +7,7 @@ import sysconfig
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 SCRIPTS = Path(__file__).parent / "scripts"
 OF_ACCELERATE = Path(sysconfig.get_path("purelib"), "accelerate", "test_utils", "scripts")
@@ -30,51 +31,51 @@ class Feature:
 
     @property
     def id(self) -> str:
-        return "_".join((self.script.stem.removeprefix("test_"), *self.arguments))
+        return "_".join((self.script.stem.replace("test_", "accelerate_"), *self.arguments))
 
 
-def _torch(title: str, script: str, **options: object) -> Feature:
-    return Feature(title, SCRIPTS / f"{script}.py", **options)  # type: ignore[arg-type]
+def _script(title: str, name: str, **options: Any) -> Feature:
+    return Feature(title, SCRIPTS / f"{name}.py", **options)
 
 
-def _accelerate(name: str, **options: object) -> Feature:
+def _accelerate(name: str, quick: bool = False) -> Feature:
     settings = {"ACCELERATE_USE_CPU": "true"}
-    return Feature(f"accelerate's own `{name}`", OF_ACCELERATE / name, settings=settings, **options)  # type: ignore[arg-type]
+    return Feature(f"accelerate's own `{name}`", OF_ACCELERATE / name, quick=quick, settings=settings)
 
 
 SAME = ("multi_rank/test_same_results.py::test_results_are_those_of_gloo",)
 GROUPS = ("multi_rank/test_groups.py::test_both_dimensions_of_a_mesh_subgroups_and_splits_are_wrapped_and_right",)
 
 FEATURES = (
-    _torch("object collectives", "object_collectives", elsewhere=SAME),
-    _torch("batched point to point", "batched_point_to_point", elsewhere=SAME),
-    _torch(
+    _script("object collectives", "object_collectives", elsewhere=SAME),
+    _script("batched point to point", "batched_point_to_point", elsewhere=SAME),
+    _script(
         "`monitored_barrier`",
         "monitored_barrier",
         elsewhere=("multi_rank/test_timeouts.py::test_what_is_not_joined_raises_what_gloo_raises",),
     ),
-    _torch("`new_group`, with its options; `new_subgroups`", "new_group", ranks=4, elsewhere=GROUPS),
-    _torch("`split_group`", "split_group", ranks=4, elsewhere=GROUPS),
-    _torch("functional collectives, and those with gradients", "functional_collectives", elsewhere=SAME),
-    _torch("DDP with communication hooks, built in and in Python", "ddp_comm_hooks", elsewhere=SAME),
-    _torch("ZeroRedundancyOptimizer", "zero_redundancy_optimizer", elsewhere=SAME),
-    _torch("ZeroRedundancyOptimizer that overlaps with DDP", "zero_overlap", works="refused, as on gloo"),
-    _torch("`Join`", "join", elsewhere=SAME),
-    _torch("FSDP1", "fsdp1", elsewhere=SAME),
-    _torch("FSDP2", "fsdp2", elsewhere=SAME),
-    _torch("HSDP", "hsdp", ranks=4),
-    _torch("DTensor", "dtensor"),
-    _torch("DeviceMesh of one and two dimensions, sub-meshes", "device_mesh", ranks=4, elsewhere=GROUPS),
-    _torch("tensor parallel", "tensor_parallel"),
-    _torch("pipelining", "pipelining"),
-    _torch(
+    _script("`new_group`, with its options; `new_subgroups`", "new_group", ranks=4, elsewhere=GROUPS),
+    _script("`split_group`", "split_group", ranks=4, elsewhere=GROUPS),
+    _script("functional collectives, and those with gradients", "functional_collectives", elsewhere=SAME),
+    _script("DDP with communication hooks, built in and in Python", "ddp_comm_hooks", elsewhere=SAME),
+    _script("ZeroRedundancyOptimizer", "zero_redundancy_optimizer", elsewhere=SAME),
+    _script("ZeroRedundancyOptimizer that overlaps with DDP", "zero_overlap", works="refused, as on gloo"),
+    _script("`Join`", "join", elsewhere=SAME),
+    _script("FSDP1", "fsdp1", elsewhere=SAME),
+    _script("FSDP2", "fsdp2", elsewhere=SAME),
+    _script("HSDP", "hsdp", ranks=4),
+    _script("DTensor", "dtensor"),
+    _script("DeviceMesh of one and two dimensions, sub-meshes", "device_mesh", ranks=4, elsewhere=GROUPS),
+    _script("tensor parallel", "tensor_parallel"),
+    _script("pipelining", "pipelining"),
+    _script(
         "`torch.compile` of DDP and of collectives: aot_eager", "compiled", arguments=("aot_eager",), elsewhere=SAME
     ),
-    _torch("`torch.compile` of DDP and of collectives: inductor", "compiled", arguments=("inductor",), quick=False),
-    _torch("torch.distributed.checkpoint: save and load", "checkpoint"),
-    _torch("torch.distributed.checkpoint: asynchronous save", "checkpoint_async"),
-    _torch("RPC beside the group", "rpc"),
-    _torch(
+    _script("`torch.compile` of DDP and of collectives: inductor", "compiled", arguments=("inductor",), quick=False),
+    _script("torch.distributed.checkpoint: save and load", "checkpoint"),
+    _script("torch.distributed.checkpoint: asynchronous save", "checkpoint_async"),
+    _script("RPC beside the group", "rpc"),
+    _script(
         "`TORCH_DISTRIBUTED_DEBUG=DETAIL`",
         "debug_detail",
         settings={"TORCH_DISTRIBUTED_DEBUG": "DETAIL"},
@@ -82,13 +83,13 @@ FEATURES = (
         said="TORCH_DISTRIBUTED_DEBUG=DETAIL",
         elsewhere=("multi_rank/test_groups.py::test_under_torchs_debug_mode_a_mismatch_is_found_as_on_gloo",),
     ),
-    _torch("`torchrun --max-restarts`", "max_restarts", options=("--max-restarts=1",)),
-    _accelerate("test_script.py", quick=False),
-    _accelerate("test_sync.py", quick=False),
-    _accelerate("test_ops.py"),
-    _accelerate("test_distributed_data_loop.py", quick=False),
-    _accelerate("test_ddp_comm_hook.py", quick=False),
-    _torch("Lightning's DDP strategy", "lightning_ddp", quick=False, needs="lightning"),
-    _torch("Lightning's FSDP strategy, on CPU", "lightning_fsdp", quick=False, needs="lightning"),
-    _torch("a Hugging Face Trainer", "hugging_face_trainer", quick=False, needs="transformers"),
+    _script("`torchrun --max-restarts`", "max_restarts", options=("--max-restarts=1",)),
+    _accelerate("test_script.py"),
+    _accelerate("test_sync.py"),
+    _accelerate("test_ops.py", quick=True),
+    _accelerate("test_distributed_data_loop.py"),
+    _accelerate("test_ddp_comm_hook.py"),
+    _script("Lightning's DDP strategy", "lightning_ddp", quick=False, needs="lightning"),
+    _script("Lightning's FSDP strategy, on CPU", "lightning_fsdp", quick=False, needs="lightning"),
+    _script("a Hugging Face Trainer", "hugging_face_trainer", quick=False, needs="transformers"),
 )
