@@ -27,9 +27,6 @@ ENTRIES = 50_000  # of the Flight Recorder; more would be lost
 COMPLAINT = "; training goes on"  # how each complaint of ours ends
 ONCE = "each once"
 
-# Gloo makes a reduce_scatter of an all_reduce, and its Flight Recorder says so.
-AS_COUNTED = {"reduce_scatter": "all_reduce"}
-
 Counts = Counter[tuple[str, str]]  # by group and kind
 Totals = Counter[str]  # by group
 
@@ -96,8 +93,13 @@ def account(folder: Path, rank: int) -> Account:
         operations.update(counted["totals"])
         # A group that torch's Python does not know: the one with which DETAIL checks the others.
         known = (entry for entry in counted["entries"] if entry[0] in counted["totals"])
-        collectives.update((name, kind.removeprefix("gloo:")) for name, _, kind in known)
+        collectives.update((name, as_counted(kind.removeprefix("gloo:"))) for name, _, kind in known)
     return Account(collectives, operations)
+
+
+def as_counted(kind: str) -> str:
+    """Gloo makes a reduce_scatter of an all_reduce, and its Flight Recorder says so."""
+    return "all_reduce" if kind == "reduce_scatter" else kind
 
 
 # ---- Comparing -------------------------------------------------------------------------------------------------------
@@ -146,7 +148,7 @@ def unlike_records(bare: Ran, ours: Ran) -> Iterator[str]:
             group, monitored = record["process_group"][0], record["method"] == "monitoredBarrier"
             operations[group] += 2 if monitored else 1  # of two ranks, it is a send and a receive on each
             if not record["is_p2p"] and not monitored:
-                collectives[group, AS_COUNTED.get(record["kind"], record["kind"])] += 1
+                collectives[group, as_counted(record["kind"])] += 1
         if not collectives:
             yield f"rank {rank}: no collective is in the records"
         recorded = Account(collectives, operations)

@@ -40,7 +40,9 @@ def _script(title: str, name: str, **options: Any) -> Feature:
 
 def _accelerate(name: str, quick: bool = False) -> Feature:
     settings = {"ACCELERATE_USE_CPU": "true"}
-    return Feature(f"accelerate's own `{name}`", OF_ACCELERATE / name, quick=quick, settings=settings)
+    elsewhere = ("python_registration/test_intercept.py::test_other_launchers_wrap_with_the_environment_variable",)
+    title = f"accelerate's own `{name}`"
+    return Feature(title, OF_ACCELERATE / name, quick=quick, settings=settings, elsewhere=elsewhere)
 
 
 SAME = ("multi_rank/test_same_results.py::test_results_are_those_of_gloo",)

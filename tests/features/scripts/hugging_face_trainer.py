@@ -3,6 +3,7 @@
 import torch
 from torch.utils.data import Dataset
 from transformers import GPT2Config, GPT2LMHeadModel, Trainer, TrainingArguments
+from transformers.trainer_callback import PrinterCallback
 
 
 class Sentences(Dataset):
@@ -25,11 +26,12 @@ if __name__ == "__main__":
         logging_steps=1,
         save_strategy="epoch",
         eval_strategy="epoch",
-        report_to=[],
+        report_to="none",
         disable_tqdm=True,
         ddp_backend="gloo",
     )
     trainer = Trainer(model=model, args=arguments, train_dataset=Sentences(), eval_dataset=Sentences())
+    trainer.remove_callback(PrinterCallback)  # it prints how long all took
     trainer.train()
     losses = [entry["loss"] for entry in trainer.state.log_history if "loss" in entry]
     print(arguments.process_index, losses)

@@ -15,7 +15,9 @@ def summed(group):
     return value[0].item()
 
 
-halves = [dist.new_group(range(part, size, 2), timeout=timedelta(seconds=30), group_desc="half") for part in range(2)]
+halves = [
+    dist.new_group(list(range(part, size, 2)), timeout=timedelta(seconds=30), group_desc="half") for part in range(2)
+]
 print(rank, "half", summed(halves[rank % 2]))
 
 pair = [rank // 2 * 2, rank // 2 * 2 + 1]
