@@ -85,7 +85,13 @@ FEATURES = (
         said="TORCH_DISTRIBUTED_DEBUG=DETAIL",
         elsewhere=("multi_rank/test_groups.py::test_under_torchs_debug_mode_a_mismatch_is_found_as_on_gloo",),
     ),
-    _script("`torchrun --max-restarts`", "max_restarts", options=("--max-restarts=1",)),
+    _script(
+        "`torchrun --max-restarts`",
+        "max_restarts",
+        options=("--max-restarts=1",),
+        # Else torch's second attempt finds gloo's addresses of the first, on one host.
+        settings={"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"},
+    ),
     _accelerate("test_script.py"),
     _accelerate("test_sync.py"),
     _accelerate("test_ops.py", quick=True),

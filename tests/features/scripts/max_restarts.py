@@ -10,17 +10,17 @@ from model import small_model, train
 from torch.nn.parallel import DistributedDataParallel
 
 dist.init_process_group("gloo")
-attempt = int(os.environ["TORCHELASTIC_RESTART_COUNT"])
+rank, attempt = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 model = small_model()
 if attempt > 0:
     model.load_state_dict(torch.load("checkpoint.pt", weights_only=True))
-print(dist.get_rank(), "attempt", attempt)
+print(rank, "attempt", attempt)
 model = DistributedDataParallel(model)
 train(model)
-if dist.get_rank() == 0:
+if rank == 0:
     torch.save(model.module.state_dict(), "checkpoint.pt")
 dist.barrier()
 dist.destroy_process_group()
-if attempt == 0 and dist.get_rank() == 1:
+if attempt == 0 and rank == 1:
     time.sleep(3)  # so that rank 0 has ended, and is not ended
     sys.exit(3)
