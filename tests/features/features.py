@@ -34,19 +34,19 @@ class Feature:
         return "_".join((self.script.stem.replace("test_", "accelerate_"), *self.arguments))
 
 
+SAME = ("multi_rank/test_same_results.py::test_results_are_those_of_gloo",)
+GROUPS = ("multi_rank/test_groups.py::test_both_dimensions_of_a_mesh_subgroups_and_splits_are_wrapped_and_right",)
+LAUNCH = ("python_registration/test_intercept.py::test_other_launchers_wrap_with_the_environment_variable",)
+
+
 def _script(title: str, name: str, **options: Any) -> Feature:
     return Feature(title, SCRIPTS / f"{name}.py", **options)
 
 
-def _accelerate(name: str, quick: bool = False) -> Feature:
+def _accelerate(name: str) -> Feature:
     settings = {"ACCELERATE_USE_CPU": "true"}
-    elsewhere = ("python_registration/test_intercept.py::test_other_launchers_wrap_with_the_environment_variable",)
-    title = f"accelerate's own `{name}`"
-    return Feature(title, OF_ACCELERATE / name, quick=quick, settings=settings, elsewhere=elsewhere)
+    return Feature(f"accelerate's own `{name}`", OF_ACCELERATE / name, quick=False, settings=settings, elsewhere=LAUNCH)
 
-
-SAME = ("multi_rank/test_same_results.py::test_results_are_those_of_gloo",)
-GROUPS = ("multi_rank/test_groups.py::test_both_dimensions_of_a_mesh_subgroups_and_splits_are_wrapped_and_right",)
 
 FEATURES = (
     _script("object collectives", "object_collectives", elsewhere=SAME),
@@ -94,7 +94,7 @@ FEATURES = (
     ),
     _accelerate("test_script.py"),
     _accelerate("test_sync.py"),
-    _accelerate("test_ops.py", quick=True),
+    _script("accelerate's own `test_ops.py`", "accelerate_ops", elsewhere=LAUNCH),
     _accelerate("test_distributed_data_loop.py"),
     _accelerate("test_ddp_comm_hook.py"),
     _script("Lightning's DDP strategy", "lightning_ddp", quick=False, needs="lightning"),
