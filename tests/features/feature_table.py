@@ -30,6 +30,9 @@ them is not what it says here.
 Under the name `straggler_gloo` torch does not take the group for one of gloo's: what it refuses by that name, an
 overlapping ZeroRedundancyOptimizer, it does not refuse then.
 
+Not here, since they do not run on CPU with bare `torchrun` either: accelerate's `test_distributed_data_loop.py`, which
+hangs with uneven inputs, and `test_ddp_comm_hook.py`, which raises.
+
 """
 COLUMNS = "| feature | works | recorded | test | also |\n| --- | --- | --- | --- | --- |\n"
 
