@@ -1,4 +1,4 @@
-"""The tables of cases, of faults and of what is promised are true: what must have a row has one, each test exists."""
+"""The tables of cases, of faults, of features and of what is promised are true: what must have a row has one, each test exists."""
 
 import re
 from pathlib import Path
@@ -6,7 +6,10 @@ from pathlib import Path
 import pytest
 
 TESTS = Path(__file__).parent
-TABLES = {name: (TESTS / name).read_text() for name in ("CASES.md", "faults/README.md", "../SECURITY.md")}
+TABLES = {
+    name: (TESTS / name).read_text()
+    for name in ("CASES.md", "faults/README.md", "features/FEATURES.md", "../SECURITY.md")
+}
 ROWS = {row.split("|")[1].strip(): row for row in TABLES["CASES.md"].splitlines() if row.startswith("| 2.")}
 NAMED = sorted({name for text in TABLES.values() for name in re.findall(r"`([\w/]+\.(?:py|cc)::[\w.]+)`", text)})
 

@@ -4,6 +4,8 @@
 #include <exception>
 #include <utility>
 
+#include <torch/csrc/distributed/c10d/debug.h>
+
 #include "backend/c10d/blocking.h"
 #include "backend/c10d/process_log.h"
 #include "backend/c10d/store_exchange.h"
@@ -25,11 +27,16 @@ Session::Options sessionOptions(const ForwardingBackend::StorePtr& store, int ra
   options.recorder = std::make_shared<Recorder>();
   options.poller = std::make_shared<Observer>(options.recorder);
   options.log = processLog();
+  // All ranks are in that mode or none is: the root says it.
+  if (c10d::debug_level() == c10d::DebugLevel::Detail && rank == options.ranks.front()) {
+    options.note = "TORCH_DISTRIBUTED_DEBUG=DETAIL has torch check each collective by others, which distorts its times";
+  }
   if (ranks.size() > 1) {
     try {
       options.exchange = std::make_shared<StoreExchange>(store, rank, ranks);
     } catch (const std::exception& error) {
-      options.exchangeNote = std::string("other ranks cannot be reached: ") + error.what();
+      options.note +=
+          (options.note.empty() ? "" : "; ") + std::string("other ranks cannot be reached: ") + error.what();
     }
   }
   return options;

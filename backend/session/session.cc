@@ -125,8 +125,8 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
     }
   };
   state_->complain = complain;
-  if (!options.exchangeNote.empty()) {
-    complain(options.exchangeNote);
+  if (!options.note.empty()) {
+    complain(options.note);
   }
 
   Monitor::Options monitor{

@@ -47,7 +47,7 @@ class Session {
     Settings settings;
     std::shared_ptr<Recorder> recorder;
     std::shared_ptr<Exchange> exchange;  // to the root and from the ranks; null: no rank is reached
-    std::string exchangeNote;            // why there is none; empty if there is
+    std::string note;                    // what this session sees less of, or wrongly, said once; empty: nothing
     std::shared_ptr<Poller> poller;      // may be null
     std::shared_ptr<Log> log;            // where lines for people go; null: standard error
   };
