@@ -1,0 +1,59 @@
+"""torch's own distributed tests (`torch/testing/_internal/distributed/distributed_test.py`), as pytest runs them here.
+
+What torch's `test/distributed/test_distributed_spawn.py` does, and four things more: the ranks are forked, since a spawned
+one imports torch for seconds; each rank checks which class is under test, so that a run that is not intercepted cannot pass
+for one that is; every test has the same limit, and one that reaches it fails as hung; a rank that crashes after its test
+is a failure, where torch looks at rank 0's exit code only. A rank is killed at the end of its test, whatever it does.
+
+The environment, set by `conformance.py`: BACKEND, WORLD_SIZE, TEMP_DIR and INIT_METHOD are torch's; TESTED_CLASS is the
+class of the backend that the name must stand for; DISTRIBUTED_TESTS_DEFAULT_TIMEOUT is the limit in seconds.
+"""
+
+import importlib
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch.testing._internal import common_distributed
+
+# Before the suite is imported: it reads what a backend can do by the backend's name, and knows no plugin's.
+for features in common_distributed.DistTestCases.backend_feature.values():
+    if dist.Backend.GLOO in features:
+        features.add(os.environ["BACKEND"])
+common_distributed.TIMEOUT_OVERRIDE.clear()
+
+suite = importlib.import_module("torch.testing._internal.distributed.distributed_test")
+
+
+class DistributedSuite(suite.TestDistBackend, suite.DistributedTest._DistTestBase):  # type: ignore[misc, name-defined]
+    def setUp(self) -> None:
+        super().setUp()
+        self._start_processes(multiprocessing.get_context("fork").Process)
+
+    def tearDown(self) -> None:
+        for process in self.processes:
+            process.kill()
+            process.join()
+        super().tearDown()
+
+    def run_test(self, test_name: str, parent_pipe: Any) -> None:
+        """On a rank, with the group made."""
+        tested = type(dist.group.WORLD._get_backend(torch.device("cpu"))).__name__
+        if tested != os.environ["TESTED_CLASS"]:
+            parent_pipe.send(f"AssertionError: the backend is a {tested}, not a {os.environ['TESTED_CLASS']}")
+            sys.exit(self.TEST_ERROR_EXIT_CODE)
+        super().run_test(test_name, parent_pipe)
+
+    def _check_return_codes(self, fn: Callable[..., None], elapsed_time: float) -> None:
+        """In pytest's process, when all ranks have ended or were told to."""
+        limit = common_distributed.get_timeout(self.id())
+        if elapsed_time > limit:
+            raise TimeoutError(f"hung: not done after {limit} s, and ended")
+        super()._check_return_codes(fn, elapsed_time)
+        codes = [process.exitcode for process in self.processes]
+        if any(codes) and fn not in self.skip_return_code_checks:
+            raise AssertionError(f"the exit codes of the ranks are {codes}")
