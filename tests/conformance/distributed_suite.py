@@ -1,12 +1,13 @@
 """torch's own distributed tests (`torch/testing/_internal/distributed/distributed_test.py`), as pytest runs them here.
 
-What torch's `test/distributed/test_distributed_spawn.py` does, and four things more: the ranks are forked, since a spawned
-one imports torch for seconds; each rank checks which class is under test, so that a run that is not intercepted cannot pass
-for one that is; every test has the same limit, and one that reaches it fails as hung; a rank that crashes after its test
-is a failure, where torch looks at rank 0's exit code only. A rank is killed at the end of its test, whatever it does.
+What torch's `test/distributed/test_distributed_spawn.py` does, and four things more. The ranks are forked: a spawned
+one imports torch for seconds. Each rank checks which class is under test: a run that is not intercepted cannot pass for
+one that is. Every test has the same limit, fails as hung where it reaches it, and its ranks are killed at its end,
+whatever they do. A rank that crashes after its test is a failure: torch looks at the exit code of rank 0 only.
 
-The environment, set by `conformance.py`: BACKEND, WORLD_SIZE, TEMP_DIR and INIT_METHOD are torch's; TESTED_CLASS is the
-class of the backend that the name must stand for; DISTRIBUTED_TESTS_DEFAULT_TIMEOUT is the limit in seconds.
+The environment, set by `suite_run.py`: BACKEND, WORLD_SIZE, TEMP_DIR and INIT_METHOD are torch's; TESTED_CLASS is the
+class of the backend that must be under test; DISTRIBUTED_TESTS_DEFAULT_TIMEOUT is the limit in seconds; SKIPS_OF is the
+name by which the suite decides what to skip, if that is not BACKEND.
 """
 
 import importlib
@@ -20,16 +21,19 @@ import torch
 import torch.distributed as dist
 from torch.testing._internal import common_distributed
 
-# Before the suite is imported: it reads what a backend can do by the backend's name, and knows no plugin's.
+BACKEND = os.environ["BACKEND"]
+# Before the suite is imported: it then looks up by name what a backend can do, and knows no plugin's.
 for features in common_distributed.DistTestCases.backend_feature.values():
     if dist.Backend.GLOO in features:
-        features.add(os.environ["BACKEND"])
+        features.add(BACKEND)
 common_distributed.TIMEOUT_OVERRIDE.clear()
 
-suite = importlib.import_module("torch.testing._internal.distributed.distributed_test")
+os.environ["BACKEND"] = os.environ.get("SKIPS_OF", BACKEND)
+suite: Any = importlib.import_module("torch.testing._internal.distributed.distributed_test")
+os.environ["BACKEND"] = suite.BACKEND = BACKEND
 
 
-class DistributedSuite(suite.TestDistBackend, suite.DistributedTest._DistTestBase):  # type: ignore[misc, name-defined]
+class DistributedSuite(suite.TestDistBackend, suite.DistributedTest._DistTestBase):  # type: ignore[misc]
     def setUp(self) -> None:
         super().setUp()
         self._start_processes(multiprocessing.get_context("fork").Process)
@@ -42,7 +46,7 @@ class DistributedSuite(suite.TestDistBackend, suite.DistributedTest._DistTestBas
 
     def run_test(self, test_name: str, parent_pipe: Any) -> None:
         """On a rank, with the group made."""
-        tested = type(dist.group.WORLD._get_backend(torch.device("cpu"))).__name__
+        tested = type(dist.group.WORLD._get_backend(torch.device("cpu"))).__name__  # type: ignore[union-attr]
         if tested != os.environ["TESTED_CLASS"]:
             parent_pipe.send(f"AssertionError: the backend is a {tested}, not a {os.environ['TESTED_CLASS']}")
             sys.exit(self.TEST_ERROR_EXIT_CODE)

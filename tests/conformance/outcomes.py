@@ -33,7 +33,9 @@ class Difference:
     other: Outcome
 
     def __str__(self) -> str:
-        return f"{self.test}: {self.stock.kind} on gloo, {self.other.kind} here: {self.other.reason or self.stock.reason}"
+        return (
+            f"{self.test}: {self.stock.kind} on gloo, {self.other.kind} here: {self.other.reason or self.stock.reason}"
+        )
 
 
 # ---- Reading ----
@@ -76,10 +78,26 @@ def _reason(child: ElementTree.Element) -> str:
     return reason.strip()[:200]
 
 
-def listed_differences(table: str, processes: int) -> dict[str, str]:
-    """The rows ``| `test_name` | 2, 4 | kind | ... |`` of a Markdown table that hold for so many processes: test to kind."""
-    rows = re.findall(r"^\| `(test_\w+)` \| ([\d, ]+) \| (\w+) \|", table, re.MULTILINE)
-    return {test: kind for test, numbers, kind in rows if str(processes) in numbers.split(", ")}
+def listed_differences(table: str, column: str, processes: int) -> dict[str, str]:
+    """Test to kind of outcome, from the column of a Markdown table that begins with "test" and "processes".
+
+    A row `` | `test_name` | 2, 4 | skipped | ... | `` is about runs with 2 and with 4 processes; where it says
+    passed, no difference is expected.
+
+    Raises:
+        ValueError: there is no such table.
+    """
+    header = re.search(r"^\| test \| processes \|.*$", table, re.MULTILINE)
+    columns = _cells(header.group()) if header else []
+    if column not in columns:
+        raise ValueError(f"there is no table of tests with a column '{column}'")
+    rows = [_cells(row) for row in re.findall(r"^\| `test_\w+` \|.*$", table, re.MULTILINE)]
+    kinds = {row[0].strip("`"): row[columns.index(column)] for row in rows if str(processes) in row[1].split(", ")}
+    return {test: kind for test, kind in kinds.items() if kind != "passed"}
+
+
+def _cells(row: str) -> list[str]:
+    return [cell.strip() for cell in row.strip("|").split("|")]
 
 
 # ---- Comparing ----

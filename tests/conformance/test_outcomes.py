@@ -6,14 +6,14 @@ import pytest
 from outcomes import Difference, Outcome, differences, listed_differences, problems, read_junit
 
 PASSED = Outcome("passed")
-ERROR = "RuntimeError: Process 0 exited with error code 10 and exception:&#10;Traceback:&#10;AssertionError: 1 != 2&#10;&#10;To run it"
+ERROR = "RuntimeError: Process 0 exited and exception:&#10;Traceback:&#10;AssertionError: 1 != 2&#10;&#10;To run it"
 JUNIT = f"""<testsuites><testsuite name="pytest">
-<testcase classname="suite" name="test_good" time="1"/>
-<testcase classname="suite" name="test_bad" time="1"><failure message="{ERROR}">long</failure></testcase>
-<testcase classname="suite" name="test_other" time="1"><skipped type="pytest.skip" message="Need a device">x</skipped></testcase>
-<testcase classname="suite" name="test_hung" time="1"><failure message="TimeoutError: hung: not done">long</failure></testcase>
-<testcase classname="suite" name="test_late" time="1"/>
-<testcase classname="suite" name="test_late" time="1"><error message="failed on teardown with &quot;x&quot;">long</error></testcase>
+<testcase name="test_good" time="1"/>
+<testcase name="test_bad" time="1"><failure message="{ERROR}">long</failure></testcase>
+<testcase name="test_other" time="1"><skipped type="pytest.skip" message="Need a device">x</skipped></testcase>
+<testcase name="test_hung" time="1"><failure message="TimeoutError: hung: not done">long</failure></testcase>
+<testcase name="test_late" time="1"/>
+<testcase name="test_late" time="1"><error message="failed on teardown with &quot;x&quot;">long</error></testcase>
 </testsuite></testsuites>"""
 STOCK = {
     "test_good": PASSED,
@@ -80,6 +80,14 @@ def test_the_listed_differences_and_no_others_are_as_they_should_be() -> None:
 
 
 def test_the_table_says_which_differences_hold_for_so_many_processes() -> None:
-    table = "| test | at |\n| --- | --- |\n| `test_a` | 2, 4 | skipped | why |\n| `test_b` | 4 | failed | why |\ntext\n"
-    assert listed_differences(table, 2) == {"test_a": "skipped"}
-    assert listed_differences(table, 4) == {"test_a": "skipped", "test_b": "failed"}
+    table = """text
+| test | processes | straggler_gloo | taken for gloo | why |
+| --- | --- | --- | --- | --- |
+| `test_a` | 2, 4 | skipped | passed | one |
+| `test_b` | 4 | failed | failed | two |
+"""
+    assert listed_differences(table, "straggler_gloo", 2) == {"test_a": "skipped"}
+    assert listed_differences(table, "straggler_gloo", 4) == {"test_a": "skipped", "test_b": "failed"}
+    assert listed_differences(table, "taken for gloo", 4) == {"test_b": "failed"}
+    with pytest.raises(ValueError, match="no table"):
+        listed_differences("text", "straggler_gloo", 2)
