@@ -11,8 +11,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 FAILED = {"failure": "failed", "error": "failed", "skipped": "skipped"}
-# The line of a traceback that says what was raised.
-RAISED = re.compile(r"^((?:\w+\.)*\w*(?:Error|Exception)(?::.*)?)$", re.MULTILINE)
+# The line of a traceback that says what was raised, in pytest's report with an E before it.
+RAISED = re.compile(r"^(?:E +)?((?:\w+\.)*\w*(?:Error|Exception)(?::.*)?)$", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,8 @@ def _outcome(case: ElementTree.Element) -> Outcome:
 
 def _reason(child: ElementTree.Element) -> str:
     """What a test says for itself: a skip's text, or the innermost error that a rank raised."""
-    message = child.get("message", "")
-    raised = RAISED.findall(message) if child.tag != "skipped" else []
-    reason = raised[-1] if raised else message.strip().split("\n")[0]
+    raised = RAISED.findall(child.text or "") if child.tag != "skipped" else []
+    reason = raised[-1] if raised else child.get("message", "").strip().split("\n")[0]
     return reason.strip()[:200]
 
 

@@ -6,12 +6,20 @@ import pytest
 from outcomes import Difference, Outcome, differences, listed_differences, problems, read_junit
 
 PASSED = Outcome("passed")
-ERROR = "RuntimeError: Process 0 exited and exception:&#10;Traceback:&#10;AssertionError: 1 != 2&#10;&#10;To run it"
+ERROR = """common_distributed.py:1289: in _check_return_codes
+    raise RuntimeError(error)
+E   RuntimeError: Process 0 exited with error code 10 and exception:
+E   Traceback (most recent call last):
+E       self.assertEqual(1, 2)
+E   AssertionError: 1 != 2
+E
+E   To execute this test, run the following"""
+HUNG = "E   TimeoutError: hung: not done after 60 s, and ended"
 JUNIT = f"""<testsuites><testsuite name="pytest">
 <testcase name="test_good" time="1"/>
-<testcase name="test_bad" time="1"><failure message="{ERROR}">long</failure></testcase>
+<testcase name="test_bad" time="1"><failure message="RuntimeError: Process 0 exited">{ERROR}</failure></testcase>
 <testcase name="test_other" time="1"><skipped type="pytest.skip" message="Need a device">x</skipped></testcase>
-<testcase name="test_hung" time="1"><failure message="TimeoutError: hung: not done">long</failure></testcase>
+<testcase name="test_hung" time="1"><failure message="TimeoutError: hung">{HUNG}</failure></testcase>
 <testcase name="test_late" time="1"/>
 <testcase name="test_late" time="1"><error message="failed on teardown with &quot;x&quot;">long</error></testcase>
 </testsuite></testsuites>"""
@@ -19,7 +27,7 @@ STOCK = {
     "test_good": PASSED,
     "test_bad": Outcome("failed", "AssertionError: 1 != 2"),
     "test_other": Outcome("skipped", "Need a device"),
-    "test_hung": Outcome("failed", "TimeoutError: hung: not done"),
+    "test_hung": Outcome("failed", "TimeoutError: hung: not done after 60 s, and ended"),
     "test_late": Outcome("failed", 'failed on teardown with "x"'),
 }
 
