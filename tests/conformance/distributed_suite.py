@@ -23,9 +23,9 @@ from torch.testing._internal import common_distributed
 
 BACKEND = os.environ["BACKEND"]
 # Before the suite is imported: it then looks up by name what a backend can do, and knows no plugin's.
-for features in common_distributed.DistTestCases.backend_feature.values():
-    if dist.Backend.GLOO in features:
-        features.add(BACKEND)
+for feature, backends in common_distributed.DistTestCases.backend_feature.items():
+    if feature == "plugin" or dist.Backend.GLOO in backends:
+        backends.add(BACKEND)
 common_distributed.TIMEOUT_OVERRIDE.clear()
 
 os.environ["BACKEND"] = os.environ.get("SKIPS_OF", BACKEND)
