@@ -2,6 +2,7 @@
 # make test    set up, then the C++ tests, against the torch in .venv, and the Python tests
 # make setup   only the set-up: .venv with torch (TORCH=), the build tools and the project, for PYTHON=
 # make lint    clang-format, clang-tidy, ruff, mypy; `make format` rewrites what the two formatters would
+# make conformance   torch's own distributed tests on gloo and through the wrapper, at 2 and 4 processes, compared
 # make bench   the micro benches of the core
 # make clean   remove what builds and tests made; .venv stays
 
@@ -11,7 +12,7 @@ TORCH ?= torch
 DEMO_RANK ?= 2
 export PYTHON TORCH DEMO_RANK
 
-.PHONY: demo test setup lint format bench clean
+.PHONY: demo test conformance setup lint format bench clean
 
 demo: setup
 	@.venv/bin/python examples/demo.py
@@ -19,6 +20,9 @@ demo: setup
 test: setup
 	@tooling/core_tests.sh c10d
 	@.venv/bin/python -m pytest tests --ignore=tests/gpu
+
+conformance: setup
+	@.venv/bin/python tests/conformance/conformance.py
 
 setup:
 	@tooling/setup.sh
