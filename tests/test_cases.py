@@ -1,4 +1,4 @@
-"""The tables of cases, of faults, of features and of what is promised are true: what must have a row has one, each test exists."""
+"""The tables of cases, faults, features and promises are true: what must have a row has one, each test exists."""
 
 import re
 from pathlib import Path
