@@ -1,0 +1,78 @@
+#include "backend/mitigate/coordinator.h"
+
+#include <algorithm>
+
+namespace straggler {
+
+std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, Instant now) {
+  std::vector<Order> orders;
+  const Slot slot = report.slots.last;
+  if (report.rank < 0 || report.rank >= ranks_) {
+    return orders;
+  }
+  if (slots_.size() >= kMaxSlots && !slots_.contains(slot)) {
+    slots_.erase(slots_.begin());
+  }
+  State& state = slots_[slot];
+  state.waiting.insert(report.rank);
+  if (report.beyondGrace) {
+    state.beyondGrace.insert(report.rank);
+  }
+  arrived(report.rank, slot, orders);
+  if (!report.beyondGrace && behind_.empty()) {
+    orders.push_back({report.rank, Behind{false}});  // it has not heard
+  }
+  if (!isClosed(state)) {
+    return orders;
+  }
+  for (int rank = 0; rank < ranks_; ++rank) {
+    const auto asked = state.asked.find(rank);
+    if (state.waiting.contains(rank) || (asked != state.asked.end() && now - asked->second < kRetry)) {
+      continue;
+    }
+    state.asked[rank] = now;
+    orders.push_back({rank, JoinRequest{report.slots}});
+    setBehind(rank, slot, orders);
+  }
+  return orders;
+}
+
+std::vector<Coordinator::Order> Coordinator::hear(const CaughtUp& caughtUp, Instant /*now*/) {
+  std::vector<Order> orders;
+  arrived(caughtUp.rank, caughtUp.next, orders);
+  return orders;
+}
+
+// What it tells may be older than the last request to it, which then is still on its way.
+void Coordinator::arrived(int rank, Slot slot, std::vector<Order>& orders) {
+  const auto behind = behind_.find(rank);
+  if (behind != behind_.end() && slot >= behind->second) {
+    setBehind(rank, std::nullopt, orders);
+  }
+}
+
+bool Coordinator::isClosed(const State& state) const {
+  const auto quorum = static_cast<std::size_t>(quorum_);
+  if (state.beyondGrace.size() >= quorum) {
+    return true;
+  }
+  const auto known = static_cast<std::size_t>(std::count_if(
+      behind_.begin(), behind_.end(), [&state](const auto& behind) { return !state.waiting.contains(behind.first); }));
+  return state.waiting.size() >= quorum && state.waiting.size() + known == static_cast<std::size_t>(ranks_);
+}
+
+void Coordinator::setBehind(int rank, std::optional<Slot> asked, std::vector<Order>& orders) {
+  const bool any = !behind_.empty();
+  if (asked) {
+    behind_[rank] = *asked;
+  } else {
+    behind_.erase(rank);
+  }
+  if (any != !behind_.empty()) {
+    for (int each = 0; each < ranks_; ++each) {
+      orders.push_back({each, Behind{!any}});
+    }
+  }
+}
+
+}  // namespace straggler

@@ -1,0 +1,173 @@
+#include "backend/mitigate/engine.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace straggler {
+
+// ---- Main thread ----
+
+Engine::Arrival Engine::arrive(const SlotOperation& operation, Instant now) {
+  const Slot slot = main_;
+  if (slot == filled_) {
+    ++main_;
+    ++filled_;
+    remember(slot, operation);
+    waiting_.push_back({slot, now, std::nullopt});
+    requests_.erase(requests_.begin(), requests_.lower_bound(filled_));
+    if (!operation.bucket) {
+      learn(operation);
+      return Issue{slot, false};
+    }
+    pace(*operation.bucket, now);
+    ++brought_[*operation.bucket];
+    ledger_.onTime(*operation.bucket);
+    return Issue{slot, contribute(*operation.bucket)};
+  }
+  const Entry entry = log_.front();
+  if (!operation.isCallOf(entry.operation)) {
+    return Fail{"slot " + std::to_string(slot) + " was filled for this rank with another operation than the one it makes: "
+                "the ranks of the group run different programs"};
+  }
+  ++main_;
+  log_.pop_front();
+  tellCaughtUp_ = main_ == filled_;
+  if (!entry.operation.bucket) {
+    return Take{slot, 0, false};
+  }
+  const BucketId bucket = *entry.operation.bucket;
+  pace(bucket, now);
+  --unreadOf_[bucket];
+  unreadBytes_ -= entry.operation.bytes;
+  const std::uint64_t number = brought_[bucket]++;
+  if (options_.mode == MitigationMode::kDrop) {
+    ledger_.dropped(bucket);
+    return Take{slot, bucket, false};
+  }
+  ledger_.owed(bucket, number);
+  return Take{slot, bucket, true};
+}
+
+// The rank contributes to the next slot of the bucket; says whether what it owes goes with it.
+bool Engine::contribute(BucketId bucket) { return ledger_.carried(bucket, contributed_[bucket]++); }
+
+// What the main thread has made once, the proxy can make too: the carrier knows how.
+void Engine::learn(const SlotOperation& operation) {
+  if (operation.kind == SlotOperation::Kind::kBroadcast && seen_.size() < kHistory) {
+    seen_.insert(operation);
+  }
+}
+
+void Engine::remember(Slot slot, const SlotOperation& operation) {
+  history_.push_back({slot, operation});
+  if (history_.size() > kHistory) {
+    history_.pop_front();
+  }
+}
+
+// A step is what passes between two calls of the same bucket; a stall is longer, and counts like three steps at most.
+void Engine::pace(BucketId bucket, Instant now) {
+  const auto [last, first] = lastOfBucket_.try_emplace(bucket, now);
+  if (first) {
+    return;
+  }
+  const Duration took = now - std::exchange(last->second, now);
+  step_ = step_ == Duration{} ? took : (7 * step_ + std::min(took, 3 * step_)) / 8;
+}
+
+// ---- Proxy ----
+
+void Engine::requested(const JoinRequest& request) {
+  if (request.slots.operations.empty() || request.slots.first() > request.slots.last) {
+    return;  // of no one of ours
+  }
+  if (request.slots.last < filled_) {
+    // The rank is further than the coordinator knows.
+    tellCaughtUp_ = tellCaughtUp_ || !isBehind();
+    return;
+  }
+  Slot slot = request.slots.first();
+  for (const SlotOperation& operation : request.slots.operations) {
+    if (slot >= filled_ && requests_.size() < kMaxRequested) {
+      requests_.emplace(slot, operation);
+    }
+    ++slot;
+  }
+}
+
+std::optional<Engine::Fill> Engine::nextFill() {
+  const auto next = requests_.find(filled_);
+  if (next == requests_.end() || !mayFill(next->second)) {
+    return std::nullopt;
+  }
+  const SlotOperation operation = next->second;
+  requests_.erase(next);
+  const Slot slot = filled_++;
+  ++filledByProxy_;
+  log_.push_back({slot, operation});
+  remember(slot, operation);
+  if (!operation.bucket) {
+    return Fill{slot, operation, false};
+  }
+  ++unreadOf_[*operation.bucket];
+  unreadBytes_ += operation.bytes;
+  return Fill{slot, operation, contribute(*operation.bucket)};
+}
+
+bool Engine::mayFill(const SlotOperation& operation) const {
+  if (!standing_ || !operation.canBeJoinedBy(options_.rank)) {
+    return false;
+  }
+  if (!operation.bucket) {
+    return seen_.contains(operation) && log_.size() < kMaxRequested;
+  }
+  if (!contributed_.contains(*operation.bucket)) {
+    return false;
+  }
+  const auto unread = unreadOf_.find(*operation.bucket);
+  const std::uint64_t steps = unread == unreadOf_.end() ? 0 : unread->second;
+  return steps < options_.staleness && unreadBytes_ + operation.bytes <= options_.maxBytes &&
+         static_cast<std::int64_t>(steps + 1) * step_ <= options_.maxBacklog;
+}
+
+// ---- Waiting ----
+
+void Engine::completed(Slot slot) {
+  while (!waiting_.empty() && waiting_.front().slot <= slot) {
+    waiting_.pop_front();
+  }
+}
+
+Engine::Tell Engine::tell(Instant now, Duration grace) {
+  Tell result;
+  if (std::exchange(tellCaughtUp_, false)) {
+    result.caughtUp = CaughtUp{options_.rank, main_};
+  }
+  if (waiting_.empty() || !standing_) {
+    return result;
+  }
+  // Only the oldest: those behind it cannot be complete before it is.
+  Waiting& oldest = waiting_.front();
+  const bool beyondGrace = now - oldest.since >= grace;
+  if (!beyondGrace && !othersBehind_) {
+    return result;
+  }
+  const bool news = !oldest.told || (beyondGrace && *oldest.told - oldest.since < grace);
+  if (news || now - *oldest.told >= kRepeat) {
+    oldest.told = now;
+    result.pending = PendingReport{options_.rank, beyondGrace, described(oldest.slot)};
+  }
+  return result;
+}
+
+SlotRange Engine::described(Slot last) const {
+  SlotRange range{last, {}};
+  for (const Entry& entry : history_) {
+    if (entry.slot <= last) {
+      range.operations.push_back(entry.operation);
+    }
+  }
+  return range;
+}
+
+}  // namespace straggler

@@ -1,0 +1,155 @@
+// Engine: one rank's part of the ordered log of its group. A state machine: it is told what happens and says what to do;
+// the carrier moves tensors and messages, and calls it with one lock held, which it keeps while it issues what was ordered.
+// So slots are issued to the inner backend in their order, each once.
+//
+// The main thread is *behind* while slots were filled for it that it has not reached. What it brings to such a slot becomes
+// the residual of the bucket, and goes with the rank's next contribution, whoever makes that.
+//
+// Example, one bucket, gradients g1, g2 ... of this rank, which stalls before slot 2:
+//
+//   main:  slot 1 with g1 | stalls ................ | takes 2, owes g2 | takes 3, owes g2+g3 | slot 4 with g4+g2+g3
+//   proxy:                | fills 2 with 0, 3 with 0 |
+//
+// Its peers waited for one grace in slot 2 and not at all in slot 3; all ranks apply the same four results.
+//
+// What it refuses: a call that is not the one that the slot was filled with. Then ranks run different programs, and no
+// result of theirs means anything.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "backend/base/clock.h"
+#include "backend/mitigate/ledger.h"
+#include "backend/mitigate/messages.h"
+#include "backend/mitigate/slot.h"
+
+namespace straggler {
+
+enum class MitigationMode : std::uint8_t { kCarry, kDrop };
+
+class Engine {
+ public:
+  static constexpr std::size_t kHistory = 64;        // operations that a report can describe
+  static constexpr std::size_t kMaxRequested = 4096;  // slots that are known from requests
+  static constexpr Duration kRepeat = std::chrono::milliseconds(20);
+
+  struct Options {
+    int rank = 0;  // in the group
+    MitigationMode mode = MitigationMode::kCarry;
+    std::uint64_t staleness = 8;                    // slots of a bucket that may be filled for the main thread in a row
+    std::uint64_t maxBytes = std::uint64_t{1} << 30;  // of results that the main thread has not taken
+    Duration maxBacklog = std::chrono::seconds(60);  // what the main thread may need to catch up: it is waited for in the end
+  };
+
+  // ---- Main thread ----
+
+  // Issue the inner collective at once; add the residual of the bucket to its tensor before.
+  struct Issue {
+    Slot slot = 0;
+    bool withResidual = false;
+
+    bool operator==(const Issue&) const = default;
+  };
+  // Give the logged result of the slot. If it owes, the gradient is added to the residual of `bucket`.
+  struct Take {
+    Slot slot = 0;
+    BucketId bucket = 0;
+    bool owes = false;
+
+    bool operator==(const Take&) const = default;
+  };
+  // Raise. Nothing more can be done with the group.
+  struct Fail {
+    std::string reason;
+  };
+  using Arrival = std::variant<Issue, Take, Fail>;
+
+  explicit Engine(Options options) : options_(options) {}
+
+  Arrival arrive(const SlotOperation& operation, Instant now);
+
+  // ---- Proxy ----
+
+  void requested(const JoinRequest& request);
+
+  // Issue the inner collective with zeros, or with the residual of the bucket, and log it.
+  struct Fill {
+    Slot slot = 0;
+    SlotOperation operation;
+    bool withResidual = false;
+
+    bool operator==(const Fill&) const = default;
+  };
+  // The next to be filled now; nothing if there is none, or the main thread is as far behind as it may be. To be called
+  // after each arrive() and requested(), until it gives nothing.
+  std::optional<Fill> nextFill();
+
+  // ---- Waiting, as the monitor of the carrier sees it ----
+
+  // Everything up to and with this slot is complete.
+  void completed(Slot slot);
+  void behind(bool anyRank) { othersBehind_ = anyRank; }
+  // What to tell the coordinator now.
+  struct Tell {
+    std::optional<PendingReport> pending;
+    std::optional<CaughtUp> caughtUp;
+  };
+  Tell tell(Instant now, Duration grace);
+
+  // ---- State ----
+
+  // No slot is filled any more. What was filled is taken, and what is owed is still carried.
+  void standDown() { standing_ = false; }
+  bool isStanding() const { return standing_; }
+  bool isBehind() const { return main_ < filled_; }
+  std::size_t unread() const { return log_.size(); }
+  std::uint64_t filledByProxy() const { return filledByProxy_; }
+  const Ledger& ledger() const { return ledger_; }
+  Ledger& ledger() { return ledger_; }
+
+ private:
+  struct Entry {
+    Slot slot = 0;
+    SlotOperation operation;
+  };
+  struct Waiting {
+    Slot slot = 0;
+    Instant since;
+    std::optional<Instant> told;
+  };
+
+  bool mayFill(const SlotOperation& operation) const;
+  bool contribute(BucketId bucket);
+  void learn(const SlotOperation& operation);
+  void remember(Slot slot, const SlotOperation& operation);
+  void pace(BucketId bucket, Instant now);
+  SlotRange described(Slot last) const;
+
+  Options options_;
+  bool standing_ = true;
+  Slot main_ = 0;    // the main thread's next
+  Slot filled_ = 0;  // the next to be filled; not before main_
+  std::deque<Entry> log_;  // main_ to filled_ - 1
+  std::map<BucketId, std::uint64_t> unreadOf_;
+  std::uint64_t unreadBytes_ = 0;
+  std::uint64_t filledByProxy_ = 0;
+  std::map<Slot, SlotOperation> requests_;  // not before filled_
+  std::deque<Entry> history_;               // the last that were filled
+  std::deque<Waiting> waiting_;             // of the main thread, oldest first
+  bool othersBehind_ = false;
+  bool tellCaughtUp_ = false;
+  std::map<BucketId, std::uint64_t> brought_;      // slots of a bucket that the main thread has reached
+  std::map<BucketId, std::uint64_t> contributed_;  // that were filled
+  std::set<SlotOperation> seen_;                   // broadcasts that the main thread has made
+  std::map<BucketId, Instant> lastOfBucket_;
+  Duration step_{};  // of the main thread, smoothed
+  Ledger ledger_;
+};
+
+}  // namespace straggler

@@ -1,0 +1,52 @@
+// What ranks of a group tell each other so that a slot can be filled for one that is late. Any of these may be lost,
+// late, repeated or out of order: none is needed for a right result, only for a soon one.
+#pragma once
+
+#include <vector>
+
+#include "backend/mitigate/slot.h"
+
+namespace straggler {
+
+// Slots last - n + 1 to last, oldest first. Never empty.
+struct SlotRange {
+  Slot last = 0;
+  std::vector<SlotOperation> operations;
+
+  Slot first() const { return last + 1 - operations.size(); }
+  bool operator==(const SlotRange&) const = default;
+};
+
+// To the coordinator: this rank's main thread waits in the last of these slots. Those before it, complete here, are told
+// because a late rank may have to fill them first.
+struct PendingReport {
+  int rank = 0;             // group rank
+  bool beyondGrace = true;  // false: sent at once, since another rank is known to be behind
+  SlotRange slots;
+
+  bool operator==(const PendingReport&) const = default;
+};
+
+// To the coordinator: this rank has read all that was filled for it, up to `next`, which its main thread will fill.
+struct CaughtUp {
+  int rank = 0;
+  Slot next = 0;
+
+  bool operator==(const CaughtUp&) const = default;
+};
+
+// From the coordinator to a rank that has not arrived: fill these for your main thread.
+struct JoinRequest {
+  SlotRange slots;
+
+  bool operator==(const JoinRequest&) const = default;
+};
+
+// From the coordinator: whether a rank is behind. While one is, waiting for the grace again in each slot helps nobody.
+struct Behind {
+  bool any = false;
+
+  bool operator==(const Behind&) const = default;
+};
+
+}  // namespace straggler

@@ -1,0 +1,83 @@
+// The engine under a seeded scheduler: interleavings of arrivals, requests, completions and messages that are lost, late or
+// repeated, for 2 to 4 ranks and a staleness of up to 3.
+#include <gtest/gtest.h>
+
+#include "tests/mitigate/simulated_group.h"
+
+namespace straggler {
+namespace {
+
+using Kind = SlotOperation::Kind;
+
+SlotOperation bucket(BucketId id, std::uint64_t elements) { return {Kind::kAllReduce, id, 0, 0, 6, elements, 4 * elements}; }
+SlotOperation exact() { return {Kind::kAllReduce, std::nullopt, 0, 0, 6, 1, 4}; }
+SlotOperation broadcast(int root) { return {Kind::kBroadcast, std::nullopt, root, 0, 6, 32, 128}; }
+SlotOperation barrier() { return {}; }
+
+struct Program {
+  const char* name;
+  std::vector<SlotOperation> step;
+};
+
+const std::vector<Program>& programs() {
+  static const std::vector<Program> all = {
+      {"one bucket", {bucket(0, 64)}},
+      {"two equal buckets", {bucket(0, 64), bucket(1, 64)}},
+      {"buffers", {broadcast(0), bucket(0, 64), bucket(1, 32)}},
+      {"a loss every step", {bucket(0, 64), bucket(1, 32), exact()}},
+      {"buffers and a barrier", {broadcast(0), broadcast(1), bucket(0, 64), barrier()}},
+  };
+  return all;
+}
+
+void expectSound(SimulatedGroup& group, const SimulatedGroup::Options& options, const std::string& what) {
+  SCOPED_TRACE(what + ", seed " + std::to_string(options.seed));
+  ASSERT_TRUE(group.run()) << (group.faults().empty() ? "" : group.faults().front());
+  ASSERT_TRUE(group.faults().empty()) << group.faults().front();
+  BucketLedger sum;
+  for (int rank = 0; rank < options.ranks; ++rank) {
+    EXPECT_EQ(group.results(rank), group.results(0)) << "rank " << rank;
+    const Engine& engine = group.engine(rank);
+    EXPECT_EQ(engine.unread(), 0U);
+    for (const auto& [id, ledger] : engine.ledger().buckets()) {
+      EXPECT_EQ(ledger.produced, static_cast<std::uint64_t>(options.steps));
+      EXPECT_EQ(ledger.produced, ledger.onTime + ledger.late + ledger.dropped + ledger.pending);
+      EXPECT_LE(ledger.maxStaleness, options.staleness);
+    }
+  }
+  for (const auto& operation : options.program) {
+    if (operation.bucket && options.mode == MitigationMode::kCarry) {
+      EXPECT_EQ(group.applied(*operation.bucket) + group.owed(*operation.bucket), group.brought(*operation.bucket));
+    }
+  }
+}
+
+TEST(EngineSchedule, everyInterleavingEndsAlikeAndLosesNothing) {
+  std::uint64_t filled = 0;
+  for (const Program& program : programs()) {
+    for (std::uint32_t seed = 0; seed < 400; ++seed) {
+      SimulatedGroup::Options options;
+      options.ranks = 2 + static_cast<int>(seed % 3);
+      options.quorum = 1 + static_cast<int>(seed / 3) % options.ranks;
+      options.staleness = 1 + seed % 3;
+      options.program = program.step;
+      options.lost = (seed % 4) * 0.2;
+      options.repeated = (seed % 5) * 0.15;
+      options.mayStandDown = seed % 7 == 0;
+      options.steps = 12;
+      options.seed = seed;
+      SimulatedGroup group(options);
+      expectSound(group, options, program.name);
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        filled += group.engine(rank).filledByProxy();
+      }
+      if (HasFatalFailure()) {
+        return;
+      }
+    }
+  }
+  EXPECT_GT(filled, 5000U) << "the interleavings have to reach the proxy";
+}
+
+}  // namespace
+}  // namespace straggler
