@@ -11,14 +11,14 @@ std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, I
     return orders;
   }
   if (slots_.size() >= kMaxSlots && !slots_.contains(slot)) {
-    slots_.erase(slots_.begin());
+    slots_.erase(slots_.begin());  // the oldest: it is complete, or its ranks will report it again
   }
   State& state = slots_[slot];
   state.waiting.insert(report.rank);
   if (report.beyondGrace) {
     state.beyondGrace.insert(report.rank);
   }
-  arrived(report.rank, slot, orders);
+  hasReached(report.rank, slot, orders);
   if (!report.beyondGrace && behind_.empty()) {
     orders.push_back({report.rank, Behind{false}});  // it has not heard
   }
@@ -39,12 +39,14 @@ std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, I
 
 std::vector<Coordinator::Order> Coordinator::hear(const CaughtUp& caughtUp, Instant /*now*/) {
   std::vector<Order> orders;
-  arrived(caughtUp.rank, caughtUp.next, orders);
+  if (caughtUp.next > 0) {
+    hasReached(caughtUp.rank, caughtUp.next - 1, orders);
+  }
   return orders;
 }
 
 // What it tells may be older than the last request to it, which then is still on its way.
-void Coordinator::arrived(int rank, Slot slot, std::vector<Order>& orders) {
+void Coordinator::hasReached(int rank, Slot slot, std::vector<Order>& orders) {
   const auto behind = behind_.find(rank);
   if (behind != behind_.end() && slot >= behind->second) {
     setBehind(rank, std::nullopt, orders);

@@ -47,7 +47,7 @@ class Coordinator {
   };
 
   bool isClosed(const State& state) const;
-  void arrived(int rank, Slot slot, std::vector<Order>& orders);
+  void hasReached(int rank, Slot slot, std::vector<Order>& orders);
   // Sets whether a rank is behind, since it was asked to join a slot; tells everyone when the answer to "is anyone?" changes.
   void setBehind(int rank, std::optional<Slot> asked, std::vector<Order>& orders);
 

@@ -26,7 +26,8 @@ Engine::Arrival Engine::arrive(const SlotOperation& operation, Instant now) {
   }
   const Entry entry = log_.front();
   if (!operation.isCallOf(entry.operation)) {
-    return Fail{"slot " + std::to_string(slot) + " was filled for this rank with another operation than the one it makes: "
+    return Fail{"slot " + std::to_string(slot) +
+                " was filled for this rank with another operation than the one it makes: "
                 "the ranks of the group run different programs"};
   }
   ++main_;

@@ -35,16 +35,17 @@ enum class MitigationMode : std::uint8_t { kCarry, kDrop };
 
 class Engine {
  public:
-  static constexpr std::size_t kHistory = 64;        // operations that a report can describe
+  static constexpr std::size_t kHistory = 64;         // operations that a report can describe
   static constexpr std::size_t kMaxRequested = 4096;  // slots that are known from requests
   static constexpr Duration kRepeat = std::chrono::milliseconds(20);
 
   struct Options {
     int rank = 0;  // in the group
     MitigationMode mode = MitigationMode::kCarry;
-    std::uint64_t staleness = 8;                    // slots of a bucket that may be filled for the main thread in a row
+    std::uint64_t staleness = 8;  // slots of a bucket that may be filled for the main thread in a row
     std::uint64_t maxBytes = std::uint64_t{1} << 30;  // of results that the main thread has not taken
-    Duration maxBacklog = std::chrono::seconds(60);  // what the main thread may need to catch up: it is waited for in the end
+    Duration maxBacklog =
+        std::chrono::seconds(60);  // what the main thread may need to catch up: it is waited for in the end
   };
 
   // ---- Main thread ----
@@ -67,6 +68,8 @@ class Engine {
   // Raise. Nothing more can be done with the group.
   struct Fail {
     std::string reason;
+
+    bool operator==(const Fail&) const = default;
   };
   using Arrival = std::variant<Issue, Take, Fail>;
 
@@ -133,8 +136,8 @@ class Engine {
 
   Options options_;
   bool standing_ = true;
-  Slot main_ = 0;    // the main thread's next
-  Slot filled_ = 0;  // the next to be filled; not before main_
+  Slot main_ = 0;          // the main thread's next
+  Slot filled_ = 0;        // the next to be filled; not before main_
   std::deque<Entry> log_;  // main_ to filled_ - 1
   std::map<BucketId, std::uint64_t> unreadOf_;
   std::uint64_t unreadBytes_ = 0;

@@ -20,7 +20,7 @@ struct BucketLedger {
   std::uint64_t late = 0;
   std::uint64_t dropped = 0;
   std::uint64_t pending = 0;
-  std::uint64_t staleness = 0;     // sum over those that were late
+  std::uint64_t staleness = 0;  // sum over those that were late
   std::uint64_t maxStaleness = 0;
 
   bool operator==(const BucketLedger&) const = default;

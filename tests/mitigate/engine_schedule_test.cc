@@ -2,17 +2,11 @@
 // repeated, for 2 to 4 ranks and a staleness of up to 3.
 #include <gtest/gtest.h>
 
-#include "tests/mitigate/simulated_group.h"
+#include "tests/fakes/simulated_group.h"
+#include "tests/fakes/slot_operations.h"
 
 namespace straggler {
 namespace {
-
-using Kind = SlotOperation::Kind;
-
-SlotOperation bucket(BucketId id, std::uint64_t elements) { return {Kind::kAllReduce, id, 0, 0, 6, elements, 4 * elements}; }
-SlotOperation exact() { return {Kind::kAllReduce, std::nullopt, 0, 0, 6, 1, 4}; }
-SlotOperation broadcast(int root) { return {Kind::kBroadcast, std::nullopt, root, 0, 6, 32, 128}; }
-SlotOperation barrier() { return {}; }
 
 struct Program {
   const char* name;
@@ -21,11 +15,11 @@ struct Program {
 
 const std::vector<Program>& programs() {
   static const std::vector<Program> all = {
-      {"one bucket", {bucket(0, 64)}},
-      {"two equal buckets", {bucket(0, 64), bucket(1, 64)}},
-      {"buffers", {broadcast(0), bucket(0, 64), bucket(1, 32)}},
-      {"a loss every step", {bucket(0, 64), bucket(1, 32), exact()}},
-      {"buffers and a barrier", {broadcast(0), broadcast(1), bucket(0, 64), barrier()}},
+      {"one bucket", {bucketOf(0, 64)}},
+      {"two equal buckets", {bucketOf(0, 64), bucketOf(1, 64)}},
+      {"buffers", {broadcastFrom(0), bucketOf(0, 64), bucketOf(1, 32)}},
+      {"a loss every step", {bucketOf(0, 64), bucketOf(1, 32), exactOf()}},
+      {"buffers and a barrier", {broadcastFrom(0), broadcastFrom(1), bucketOf(0, 64), barrierOf()}},
   };
   return all;
 }

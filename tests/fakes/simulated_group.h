@@ -28,7 +28,7 @@ class SimulatedGroup {
     std::vector<SlotOperation> program;  // of a step
     MitigationMode mode = MitigationMode::kCarry;
     std::uint64_t staleness = 3;
-    double lost = 0;       // share of messages
+    double lost = 0;  // share of messages
     double repeated = 0;
     bool mayStandDown = false;
     std::uint32_t seed = 0;

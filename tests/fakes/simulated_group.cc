@@ -1,4 +1,4 @@
-#include "tests/mitigate/simulated_group.h"
+#include "tests/fakes/simulated_group.h"
 
 #include <utility>
 
@@ -71,7 +71,9 @@ bool SimulatedGroup::happen() {
       return true;
     default:
       // A stall now and then: this rank's main thread sits out many draws.
-      if ((static_cast<std::uint32_t>(chosen.at) * 2654435761U + static_cast<std::uint32_t>(rank) + options_.seed) % 5 == 0 &&
+      if ((static_cast<std::uint32_t>(chosen.at) * 2654435761U + static_cast<std::uint32_t>(rank) + options_.seed) %
+                  5 ==
+              0 &&
           draw(40) != 0) {
         return true;
       }

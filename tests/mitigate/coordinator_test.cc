@@ -1,0 +1,96 @@
+#include "backend/mitigate/coordinator.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/operations.h"
+#include "tests/fakes/slot_operations.h"
+
+namespace straggler {
+namespace {
+
+using Order = Coordinator::Order;
+
+const SlotRange kSlot9{9, {bucketOf(0)}};
+const SlotRange kSlot10{10, {bucketOf(0)}};
+
+std::vector<Order> requestsIn(const std::vector<Order>& orders) {
+  std::vector<Order> requests;
+  for (const Order& order : orders) {
+    if (std::holds_alternative<JoinRequest>(order.message)) {
+      requests.push_back(order);
+    }
+  }
+  return requests;
+}
+
+std::vector<int> toldOf(const std::vector<Order>& orders, bool any) {
+  std::vector<int> ranks;
+  for (const Order& order : orders) {
+    if (order.message == decltype(order.message)(Behind{any})) {
+      ranks.push_back(order.rank);
+    }
+  }
+  return ranks;
+}
+
+TEST(CoordinatorTest, theExampleOfTheHeader) {
+  Coordinator coordinator(4, 2);
+  EXPECT_TRUE(coordinator.hear(PendingReport{0, true, kSlot9}, at(0)).empty());
+  const auto closed = coordinator.hear(PendingReport{2, true, kSlot9}, at(1));
+  EXPECT_EQ(requestsIn(closed), (std::vector<Order>{{1, JoinRequest{kSlot9}}, {3, JoinRequest{kSlot9}}}));
+  EXPECT_EQ(toldOf(closed, true), (std::vector<int>{0, 1, 2, 3}));
+  EXPECT_TRUE(coordinator.hear(PendingReport{3, false, kSlot10}, at(2)).empty());
+  EXPECT_TRUE(requestsIn(coordinator.hear(PendingReport{0, false, kSlot10}, at(3))).empty()) << "rank 2 may be in time";
+  EXPECT_EQ(requestsIn(coordinator.hear(PendingReport{2, false, kSlot10}, at(4))),
+            (std::vector<Order>{{1, JoinRequest{kSlot10}}}));
+}
+
+TEST(CoordinatorTest, fewerThanTheQuorumWait) {
+  Coordinator coordinator(4, 3);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  EXPECT_TRUE(coordinator.hear(PendingReport{1, true, kSlot9}, at(1)).empty());
+}
+
+TEST(CoordinatorTest, aReportThatIsRepeatedIsNoSecondRank) {
+  Coordinator coordinator(4, 2);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  EXPECT_TRUE(coordinator.hear(PendingReport{0, true, kSlot9}, at(1)).empty());
+}
+
+TEST(CoordinatorTest, aRequestIsMadeAgainWhenReportsGoOn) {
+  Coordinator coordinator(2, 1);
+  EXPECT_EQ(requestsIn(coordinator.hear(PendingReport{0, true, kSlot9}, at(0))).size(), 1U);
+  EXPECT_TRUE(coordinator.hear(PendingReport{0, true, kSlot9}, at(1)).empty());
+  EXPECT_EQ(requestsIn(coordinator.hear(PendingReport{0, true, kSlot9}, at(0) + Coordinator::kRetry)).size(), 1U);
+}
+
+TEST(CoordinatorTest, nobodyIsBehindOnceTheLastHasCaughtUp) {
+  Coordinator coordinator(2, 1);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  EXPECT_TRUE(coordinator.hear(CaughtUp{1, 9}, at(1)).empty()) << "said before the request reached it";
+  EXPECT_EQ(toldOf(coordinator.hear(CaughtUp{1, 10}, at(2)), false), (std::vector<int>{0, 1}));
+}
+
+TEST(CoordinatorTest, whoReportsAtOnceThoughNobodyIsBehindIsToldSo) {
+  Coordinator coordinator(4, 2);
+  EXPECT_EQ(coordinator.hear(PendingReport{2, false, kSlot9}, at(0)), (std::vector<Order>{{2, Behind{false}}}));
+}
+
+TEST(CoordinatorTest, strangersAreIgnored) {
+  Coordinator coordinator(2, 1);
+  EXPECT_TRUE(coordinator.hear(PendingReport{2, true, kSlot9}, at(0)).empty());
+  EXPECT_TRUE(coordinator.hear(PendingReport{-1, true, kSlot9}, at(0)).empty());
+}
+
+TEST(CoordinatorTest, whatIsRememberedIsBounded) {
+  Coordinator coordinator(4, 2);
+  coordinator.hear(PendingReport{0, true, {0, {bucketOf(0)}}}, at(0));
+  for (Slot slot = 1; slot <= Coordinator::kMaxSlots; ++slot) {
+    coordinator.hear(PendingReport{0, true, {slot, {bucketOf(0)}}}, at(0));
+  }
+  EXPECT_TRUE(coordinator.hear(PendingReport{1, true, {0, {bucketOf(0)}}}, at(0)).empty()) << "slot 0 is forgotten";
+  EXPECT_FALSE(coordinator.hear(PendingReport{1, true, {Coordinator::kMaxSlots, {bucketOf(0)}}}, at(0)).empty());
+}
+
+}  // namespace
+}  // namespace straggler

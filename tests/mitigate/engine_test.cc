@@ -1,0 +1,261 @@
+// One rank's engine, order by order. All interleavings: engine_schedule_test.cc.
+#include "backend/mitigate/engine.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/operations.h"
+#include "tests/fakes/slot_operations.h"
+
+namespace straggler {
+namespace {
+
+using Arrival = Engine::Arrival;
+using Issue = Engine::Issue;
+using Take = Engine::Take;
+using Fill = Engine::Fill;
+
+constexpr Duration kGrace = std::chrono::milliseconds(5);
+
+class EngineTest : public testing::Test {
+ protected:
+  // The main thread arrives, a millisecond later each time, and everything completes.
+  Arrival arrive(const SlotOperation& operation, double laterMs = 1) {
+    now += ms(laterMs);
+    return engine.arrive(operation, now);
+  }
+  void request(Slot last, std::vector<SlotOperation> operations) { engine.requested({{last, std::move(operations)}}); }
+  void makeEngine(Engine::Options options) { engine = Engine(options); }
+
+  Instant now = at(1000);
+  Engine engine{Engine::Options{}};
+};
+
+TEST_F(EngineTest, whoIsInTimeIssuesAtOnce) {
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{0, false}));
+  EXPECT_EQ(arrive(exactOf()), Arrival(Issue{1, false}));
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_FALSE(engine.isBehind());
+}
+
+TEST_F(EngineTest, theExampleOfTheHeader) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(), (Fill{1, bucketOf(0), false}));
+  request(2, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(), (Fill{2, bucketOf(0), false}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, true}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{2, 0, true}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{3, true}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{4, false}));
+  EXPECT_EQ(engine.ledger().total(), (BucketLedger{5, 3, 2, 0, 0, 2 + 1, 2}));
+}
+
+TEST_F(EngineTest, whatIsOwedGoesWithTheProxysContributionToo) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill();
+  arrive(bucketOf(0));
+  request(2, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(), (Fill{2, bucketOf(0), true}));
+}
+
+TEST_F(EngineTest, residualsOfBucketsDoNotMix) {
+  arrive(bucketOf(0));
+  arrive(bucketOf(1));
+  request(2, {bucketOf(0)});
+  engine.nextFill();
+  arrive(bucketOf(0));
+  EXPECT_EQ(arrive(bucketOf(1)), Arrival(Issue{3, false}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{4, true}));
+}
+
+TEST_F(EngineTest, whatIsDroppedIsNeverCarried) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill();
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, false}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, false}));
+  EXPECT_EQ(engine.ledger().total().dropped, 1U);
+}
+
+TEST_F(EngineTest, anotherCallThanTheOneFilledIsAnError) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill();
+  const Arrival arrival = arrive(bucketOf(0, 65));
+  ASSERT_TRUE(std::holds_alternative<Engine::Fail>(arrival));
+  EXPECT_NE(std::get<Engine::Fail>(arrival).reason.find("slot 1"), std::string::npos);
+}
+
+TEST_F(EngineTest, aResultIsTakenUnderTheNameThatItWasFilledUnder) {
+  // The main thread has not yet seen that the storage is a bucket: it comes back for the fourth time later than elsewhere.
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill();
+  EXPECT_EQ(arrive(exactOf(64)), Arrival(Take{1, 0, true}));
+}
+
+// ---- Requests ----
+
+TEST_F(EngineTest, aRequestForALaterSlotIsRememberedUntilItsTurn) {
+  arrive(bucketOf(0));
+  arrive(bucketOf(1));
+  request(3, {bucketOf(1)});
+  EXPECT_EQ(engine.nextFill(), std::nullopt) << "slot 2 comes first, and nobody has said what it is";
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, false}));
+  EXPECT_EQ(engine.nextFill(), (Fill{3, bucketOf(1), false}));
+}
+
+TEST_F(EngineTest, slotsBeforeTheOneWaitedInAreFilledTooWhereTheyAreDescribed) {
+  arrive(broadcastFrom(1));
+  arrive(bucketOf(0));
+  request(3, {bucketOf(0), broadcastFrom(1), bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(), (Fill{2, broadcastFrom(1), false}));
+  EXPECT_EQ(engine.nextFill(), (Fill{3, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(arrive(broadcastFrom(1)), Arrival(Take{2, 0, false}));
+}
+
+TEST_F(EngineTest, anExactOperationIsWaitedFor) {
+  arrive(bucketOf(0));
+  arrive(exactOf());
+  request(3, {bucketOf(0), exactOf()});
+  EXPECT_EQ(engine.nextFill(), (Fill{2, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+}
+
+TEST_F(EngineTest, aBroadcastsRootIsWaitedFor) {
+  makeEngine({.rank = 1});
+  arrive(broadcastFrom(1));
+  request(1, {broadcastFrom(1)});
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+}
+
+TEST_F(EngineTest, whatTheRankHasNeverDoneItselfIsNotFilled) {
+  request(0, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  arrive(bucketOf(1));
+  request(1, {broadcastFrom(3)});
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+}
+
+TEST_F(EngineTest, requestsThatCameTooLateAreForgotten) {
+  makeEngine({.rank = 1});
+  for (Slot slot = 0; slot < Engine::kMaxRequested + 1; ++slot) {
+    request(slot, {broadcastFrom(1)});
+    arrive(broadcastFrom(1));
+  }
+  arrive(bucketOf(0));
+  request(Engine::kMaxRequested + 2, {bucketOf(0)});
+  EXPECT_TRUE(engine.nextFill().has_value());
+}
+
+TEST_F(EngineTest, aRequestOfNothingIsIgnored) {
+  arrive(bucketOf(0));
+  request(1, {});
+  request(0, {bucketOf(0), bucketOf(0), bucketOf(0)});  // would begin before the first slot
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+}
+
+// ---- Bounds ----
+
+TEST_F(EngineTest, noMoreThanTheStalenessIsFilledInARow) {
+  makeEngine({.staleness = 2});
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  request(2, {bucketOf(0)});
+  request(3, {bucketOf(0)});
+  EXPECT_TRUE(engine.nextFill().has_value());
+  EXPECT_TRUE(engine.nextFill().has_value());
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.nextFill(), (Fill{3, bucketOf(0), true})) << "peers still wait in it";
+}
+
+TEST_F(EngineTest, logThatWouldTakeTooMuchMemoryEndsTheLead) {
+  makeEngine({.maxBytes = 256});
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  request(2, {bucketOf(0)});
+  EXPECT_TRUE(engine.nextFill().has_value());
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+}
+
+TEST_F(EngineTest, backlogThatWouldTakeTooLongEndsTheLead) {
+  makeEngine({.maxBacklog = std::chrono::milliseconds(250)});
+  for (int step = 0; step < 20; ++step) {
+    arrive(bucketOf(0), 100);
+  }
+  request(20, {bucketOf(0)});
+  request(21, {bucketOf(0)});
+  request(22, {bucketOf(0)});
+  EXPECT_TRUE(engine.nextFill().has_value());
+  EXPECT_TRUE(engine.nextFill().has_value());
+  EXPECT_EQ(engine.nextFill(), std::nullopt) << "three steps of 100 ms are more than 250 ms";
+}
+
+TEST_F(EngineTest, afterStandingDownNothingIsFilledAndWhatIsOwedIsStillCarried) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill();
+  engine.standDown();
+  request(2, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, true}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, true}));
+}
+
+// ---- What it tells ----
+
+TEST_F(EngineTest, aHealthySlotTellsNothing) {
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.tell(now + ms(4.9), kGrace).pending, std::nullopt);
+  engine.completed(0);
+  EXPECT_EQ(engine.tell(now + ms(100), kGrace).pending, std::nullopt);
+}
+
+TEST_F(EngineTest, theOldestThatWaitsBeyondTheGraceIsToldWithWhatWasBeforeIt) {
+  arrive(broadcastFrom(1));
+  arrive(bucketOf(0));
+  const Instant second = now;
+  engine.completed(0);
+  arrive(bucketOf(1));
+  const auto report = engine.tell(second + kGrace, kGrace).pending;
+  EXPECT_EQ(report, (PendingReport{0, true, {1, {broadcastFrom(1), bucketOf(0)}}}));
+}
+
+TEST_F(EngineTest, aReportIsRepeatedWhileTheSlotWaits) {
+  arrive(bucketOf(0));
+  EXPECT_TRUE(engine.tell(now + kGrace, kGrace).pending);
+  EXPECT_FALSE(engine.tell(now + kGrace + ms(1), kGrace).pending);
+  EXPECT_TRUE(engine.tell(now + kGrace + Engine::kRepeat, kGrace).pending);
+}
+
+TEST_F(EngineTest, whileARankIsBehindASlotIsToldAtOnceAndAgainBeyondTheGrace) {
+  engine.behind(true);
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.tell(now, kGrace).pending, (PendingReport{0, false, {0, {bucketOf(0)}}}));
+  EXPECT_EQ(engine.tell(now + ms(1), kGrace).pending, std::nullopt);
+  EXPECT_EQ(engine.tell(now + kGrace, kGrace).pending, (PendingReport{0, true, {0, {bucketOf(0)}}}));
+}
+
+TEST_F(EngineTest, whoHasReadItsLogSaysSoOnce) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill();
+  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, std::nullopt);
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, (CaughtUp{0, 2}));
+  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, std::nullopt);
+}
+
+TEST_F(EngineTest, whoIsAskedForASlotThatItHasIssuedSaysSo) {
+  arrive(bucketOf(0));
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, (CaughtUp{0, 2}));
+}
+
+}  // namespace
+}  // namespace straggler
