@@ -3,7 +3,7 @@
 #include <string>
 #include <utility>
 
-#include "backend/exchange/bytes.h"
+#include "backend/base/bytes.h"
 
 namespace straggler {
 namespace {

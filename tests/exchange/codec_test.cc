@@ -7,7 +7,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/exchange/bytes.h"
+#include "backend/base/bytes.h"
 #include "tests/fakes/operations.h"
 
 namespace straggler {

@@ -1,4 +1,4 @@
-// Varint writing and reading, for the codec alone. The reader turns into "failed" at the first byte that is not there or
+// Varint writing and reading, for codecs. The reader turns into "failed" at the first byte that is not there or
 // makes no sense, and stays so; what it returns from then on is zero.
 #pragma once
 

@@ -1,0 +1,47 @@
+#include "backend/mitigate/bucket_names.h"
+
+#include <utility>
+
+namespace straggler {
+
+std::optional<BucketId> BucketNames::see(std::uintptr_t storage, int graphTask, const Watch& watch) {
+  if (!refusal_.empty()) {
+    return std::nullopt;
+  }
+  auto found = storages_.find(storage);
+  if (found != storages_.end() && !found->second.watch->isAlive()) {
+    storages_.erase(found);  // another one at its address
+    found = storages_.end();
+  }
+  if (found == storages_.end()) {
+    forgetTheDead();
+    if (storages_.size() >= kMaxStorages) {
+      refuse("more than " + std::to_string(kMaxStorages) + " tensors are reduced in its backwards");
+      return std::nullopt;
+    }
+    found = storages_.emplace(storage, Storage{watch(), 0, -1, std::nullopt}).first;
+  }
+  Storage& seen = found->second;
+  if (seen.lastGraphTask == graphTask) {
+    refuse("a backward reduces one tensor twice");
+    return std::nullopt;
+  }
+  seen.lastGraphTask = graphTask;
+  if (!seen.name && ++seen.sightings == kSightings) {
+    seen.name = next_++;
+  }
+  return seen.name;
+}
+
+void BucketNames::forgetTheDead() {
+  std::erase_if(storages_, [](const auto& entry) { return !entry.second.watch->isAlive(); });
+}
+
+void BucketNames::refuse(std::string reason) {
+  if (refusal_.empty()) {
+    refusal_ = std::move(reason);
+    storages_.clear();
+  }
+}
+
+}  // namespace straggler

@@ -1,0 +1,145 @@
+#include "backend/mitigate/control_codec.h"
+
+#include <utility>
+
+#include "backend/base/bytes.h"
+
+namespace straggler {
+namespace {
+
+constexpr std::uint8_t kBucketBit = 0x80;  // beside the kind of an operation: its bucket follows
+
+// ---- Writing ----
+
+void write(ByteWriter& out, const SlotRange& range) {
+  out.varint(range.last);
+  out.varint(range.operations.size());
+  for (const SlotOperation& operation : range.operations) {
+    const auto kind = static_cast<std::uint8_t>(operation.kind);
+    out.byte(operation.bucket ? kind | kBucketBit : kind);
+    if (operation.bucket) {
+      out.varint(*operation.bucket);
+    }
+    out.signedVarint(operation.root);
+    out.byte(operation.reduction);
+    out.signedVarint(operation.dtype);
+    out.varint(operation.elements);
+    out.varint(operation.bytes);
+  }
+}
+
+void write(ByteWriter& out, const PendingReport& report) {
+  out.signedVarint(report.rank);
+  out.byte(report.beyondGrace ? 1 : 0);
+  write(out, report.slots);
+}
+
+void write(ByteWriter& out, const CaughtUp& caughtUp) {
+  out.signedVarint(caughtUp.rank);
+  out.varint(caughtUp.next);
+}
+
+void write(ByteWriter& out, const JoinRequest& request) { write(out, request.slots); }
+
+void write(ByteWriter& out, const Behind& behind) { out.byte(behind.any ? 1 : 0); }
+
+// ---- Reading: the same, checked ----
+
+template <class Integer>
+Integer readWithin(ByteReader& in, std::int64_t lowest, std::int64_t highest) {
+  const std::int64_t value = in.signedVarint();
+  if (value < lowest || value > highest) {
+    in.fail();
+    return 0;
+  }
+  return static_cast<Integer>(value);
+}
+
+bool readFlag(ByteReader& in) {
+  const std::uint8_t value = in.byte();
+  if (value > 1) {
+    in.fail();
+  }
+  return value == 1;
+}
+
+SlotOperation readOperation(ByteReader& in) {
+  SlotOperation operation;
+  const std::uint8_t kind = in.byte();
+  if ((kind & ~kBucketBit) > static_cast<std::uint8_t>(SlotOperation::Kind::kOther)) {
+    in.fail();
+    return operation;
+  }
+  operation.kind = static_cast<SlotOperation::Kind>(kind & ~kBucketBit);
+  if ((kind & kBucketBit) != 0) {
+    operation.bucket = in.atMost32(UINT32_MAX);
+  }
+  if (operation.bucket && operation.kind != SlotOperation::Kind::kAllReduce) {
+    in.fail();
+  }
+  operation.root = readWithin<std::int32_t>(in, 0, INT32_MAX);
+  operation.reduction = in.byte();
+  operation.dtype = readWithin<std::int8_t>(in, INT8_MIN, INT8_MAX);
+  operation.elements = in.varint();
+  operation.bytes = in.varint();
+  return operation;
+}
+
+SlotRange readRange(ByteReader& in) {
+  SlotRange range;
+  range.last = in.varint();
+  const std::size_t count = in.count(kMaxRange);
+  if (count == 0 || count - 1 > range.last) {
+    in.fail();
+  }
+  for (std::size_t left = count; left > 0 && !in.failed(); --left) {
+    range.operations.push_back(readOperation(in));
+  }
+  return range;
+}
+
+// In the order of ControlMessage's alternatives.
+std::optional<ControlMessage> readMessage(ByteReader& in) {
+  switch (in.byte()) {
+    case 0: {
+      PendingReport report;
+      report.rank = readWithin<int>(in, 0, INT32_MAX);
+      report.beyondGrace = readFlag(in);
+      report.slots = readRange(in);
+      return report;
+    }
+    case 1: {
+      CaughtUp caughtUp;
+      caughtUp.rank = readWithin<int>(in, 0, INT32_MAX);
+      caughtUp.next = in.varint();
+      return caughtUp;
+    }
+    case 2:
+      return JoinRequest{readRange(in)};
+    case 3:
+      return Behind{readFlag(in)};
+    default:
+      return std::nullopt;
+  }
+}
+
+}  // namespace
+
+std::vector<std::uint8_t> encodeControl(const ControlMessage& message) {
+  ByteWriter out;
+  out.byte(kControlVersion);
+  out.byte(static_cast<std::uint8_t>(message.index()));
+  std::visit([&out](const auto& fields) { write(out, fields); }, message);
+  return out.take();
+}
+
+std::optional<ControlMessage> decodeControl(std::span<const std::uint8_t> bytes) {
+  ByteReader in(bytes);
+  if (bytes.size() > kMaxControlBytes || in.byte() != kControlVersion) {
+    return std::nullopt;
+  }
+  auto message = readMessage(in);
+  return in.failed() || !in.atEnd() ? std::nullopt : std::move(message);
+}
+
+}  // namespace straggler

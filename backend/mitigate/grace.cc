@@ -1,0 +1,42 @@
+#include "backend/mitigate/grace.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace straggler {
+
+void Grace::waited(Duration wait) {
+  waits_.push_back(wait);
+  if (waits_.size() > kKept) {
+    waits_.pop_front();
+  }
+}
+
+// The best g is one of the waits, or nothing: between two of them the cost only grows.
+std::optional<Duration> Grace::value() const {
+  if (waits_.size() < kMinimum || step_ <= Duration{}) {
+    return std::nullopt;
+  }
+  std::vector<Duration> sorted(waits_.begin(), waits_.end());
+  std::sort(sorted.begin(), sorted.end());
+  const Duration staleness = step_ / 2;
+  const auto count = static_cast<std::int64_t>(sorted.size());
+  Duration best{};
+  Duration bestCost = count * staleness;  // everything is filled at once
+  Duration below{};
+  for (std::int64_t index = 0; index < count; ++index) {
+    const Duration wait = sorted[static_cast<std::size_t>(index)];
+    below += wait;
+    const std::int64_t longer = sorted.end() - std::upper_bound(sorted.begin(), sorted.end(), wait);
+    const std::int64_t equal = count - longer - index - 1;
+    const Duration cost = below + equal * wait + longer * (wait + staleness);
+    if (cost < bestCost) {
+      bestCost = cost;
+      best = wait;
+    }
+  }
+  const auto margin = std::chrono::duration_cast<Duration>(kMargin * best);
+  return std::max(margin, kShortest);
+}
+
+}  // namespace straggler

@@ -1,0 +1,43 @@
+// Grace: how long a rank waits in a slot before it says so. From what was measured, no constant that a user must find.
+//
+// To have a slot filled for a late rank costs staleness; to wait costs time. Staleness is taken to cost half a step. The grace
+// is the g with the least cost over the waits of the recent slots, as they would have been without any filling:
+//
+//   cost(g) = sum over waits w of  min(w, g) + (w > g ? half a step : 0)
+//
+// So what is waited for often and shortly is waited for, and what is rare and long is not. Example, steps of 30 ms: waits of
+// 1 ms, one in a hundred of 8 ms: waiting for the 8 costs less than 1 + 15, so g = 8 ms. One in a hundred of 600 ms: g = 1 ms.
+//
+// The rule is that of the ski rental problem with known odds (Karlin et al., Competitive Randomized Algorithms for Nonuniform
+// Problems, 1994: the best fixed threshold for a known distribution).
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <optional>
+
+#include "backend/base/clock.h"
+
+namespace straggler {
+
+class Grace {
+ public:
+  static constexpr std::size_t kKept = 512;    // waits
+  static constexpr std::size_t kMinimum = 16;  // below this many nothing is known
+  static constexpr double kMargin = 1.5;  // on the longest wait that is waited for: the next may be a little longer
+  static constexpr Duration kShortest = std::chrono::milliseconds(2);
+
+  // The wait of a slot that nobody was asked to fill, or, where it was filled, the wait that this saved as told later.
+  void waited(Duration wait);
+  // How long this rank's step takes now; zero: unknown.
+  void stepTakes(Duration step) { step_ = step; }
+
+  // Nothing as long as too little is known: then nobody reports.
+  std::optional<Duration> value() const;
+
+ private:
+  std::deque<Duration> waits_;
+  Duration step_{};
+};
+
+}  // namespace straggler

@@ -1,0 +1,76 @@
+#include "backend/mitigate/control_codec.h"
+
+#include <random>
+
+#include <gtest/gtest.h>
+
+#include "tests/fakes/slot_operations.h"
+
+namespace straggler {
+namespace {
+
+const SlotRange kRange{70, {broadcastFrom(3), bucketOf(2, 1U << 30), exactOf(), barrierOf()}};
+
+std::vector<ControlMessage> messages() {
+  return {PendingReport{8191, false, kRange},
+          PendingReport{0, true, {0, {barrierOf()}}},
+          CaughtUp{7, 1ULL << 60},
+          JoinRequest{kRange},
+          Behind{true},
+          Behind{false}};
+}
+
+TEST(ControlCodec, everyMessageIsReadAsItWasWritten) {
+  for (const ControlMessage& message : messages()) {
+    EXPECT_EQ(decodeControl(encodeControl(message)), message);
+  }
+}
+
+TEST(ControlCodec, whatIsCutOrHasMoreIsNothing) {
+  for (const ControlMessage& message : messages()) {
+    auto bytes = encodeControl(message);
+    for (std::size_t length = 0; length < bytes.size(); ++length) {
+      EXPECT_EQ(decodeControl(std::span(bytes).first(length)), std::nullopt) << length;
+    }
+    bytes.push_back(0);
+    EXPECT_EQ(decodeControl(bytes), std::nullopt);
+  }
+}
+
+TEST(ControlCodec, anotherVersionIsRefused) {
+  auto bytes = encodeControl(Behind{true});
+  ++bytes[0];
+  EXPECT_EQ(decodeControl(bytes), std::nullopt);
+}
+
+TEST(ControlCodec, rangeThatIsEmptyOrBeginsBeforeTheFirstSlotIsRefused) {
+  EXPECT_EQ(decodeControl(encodeControl(JoinRequest{{5, {}}})), std::nullopt);
+  EXPECT_EQ(decodeControl(encodeControl(JoinRequest{{0, {barrierOf(), barrierOf()}}})), std::nullopt);
+}
+
+TEST(ControlCodec, longestRangeIsWithinTheBound) {
+  const SlotOperation largest{
+      SlotOperation::Kind::kAllReduce, UINT32_MAX, INT32_MAX, 255, -128, UINT64_MAX, UINT64_MAX};
+  const JoinRequest request{{UINT64_MAX, std::vector<SlotOperation>(kMaxRange, largest)}};
+  EXPECT_EQ(decodeControl(encodeControl(request)), ControlMessage(request));
+  const JoinRequest longer{{UINT64_MAX, std::vector<SlotOperation>(kMaxRange + 1, largest)}};
+  EXPECT_EQ(decodeControl(encodeControl(longer)), std::nullopt);
+}
+
+TEST(ControlCodec, bytesThatAreDamagedAreAMessageOrNothing) {
+  std::mt19937 random(1);
+  std::size_t refused = 0;
+  for (int round = 0; round < 20'000; ++round) {
+    auto bytes = encodeControl(messages()[static_cast<std::size_t>(round) % messages().size()]);
+    bytes[random() % bytes.size()] ^= static_cast<std::uint8_t>(1U << (random() % 8));
+    const auto message = decodeControl(bytes);
+    refused += !message ? 1 : 0;
+    if (message) {
+      EXPECT_EQ(decodeControl(encodeControl(*message)), message);
+    }
+  }
+  EXPECT_GT(refused, 1000U);
+}
+
+}  // namespace
+}  // namespace straggler
