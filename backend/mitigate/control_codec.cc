@@ -37,11 +37,20 @@ void write(ByteWriter& out, const PendingReport& report) {
 void write(ByteWriter& out, const CaughtUp& caughtUp) {
   out.signedVarint(caughtUp.rank);
   out.varint(caughtUp.next);
+  out.varint(caughtUp.overrunUs);
+}
+
+void write(ByteWriter& out, const Refusal& refusal) {
+  out.signedVarint(refusal.rank);
+  out.byte(refusal.refuses ? 1 : 0);
 }
 
 void write(ByteWriter& out, const JoinRequest& request) { write(out, request.slots); }
 
-void write(ByteWriter& out, const Behind& behind) { out.byte(behind.any ? 1 : 0); }
+void write(ByteWriter& out, const Behind& behind) {
+  out.byte(behind.any ? 1 : 0);
+  out.varint(behind.overrunUs);
+}
 
 // ---- Reading: the same, checked ----
 
@@ -112,12 +121,23 @@ std::optional<ControlMessage> readMessage(ByteReader& in) {
       CaughtUp caughtUp;
       caughtUp.rank = readWithin<int>(in, 0, INT32_MAX);
       caughtUp.next = in.varint();
+      caughtUp.overrunUs = in.varint();
       return caughtUp;
     }
-    case 2:
-      return JoinRequest{readRange(in)};
+    case 2: {
+      Refusal refusal;
+      refusal.rank = readWithin<int>(in, 0, INT32_MAX);
+      refusal.refuses = readFlag(in);
+      return refusal;
+    }
     case 3:
-      return Behind{readFlag(in)};
+      return JoinRequest{readRange(in)};
+    case 4: {
+      Behind behind;
+      behind.any = readFlag(in);
+      behind.overrunUs = in.varint();
+      return behind;
+    }
     default:
       return std::nullopt;
   }

@@ -20,7 +20,7 @@ std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, I
   }
   hasReached(report.rank, slot, orders);
   if (!report.beyondGrace && behind_.empty()) {
-    orders.push_back({report.rank, Behind{false}});  // it has not heard
+    orders.push_back({report.rank, Behind{false, 0}});  // it has not heard
   }
   if (!isClosed(state)) {
     return orders;
@@ -40,9 +40,19 @@ std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, I
 std::vector<Coordinator::Order> Coordinator::hear(const CaughtUp& caughtUp, Instant /*now*/) {
   std::vector<Order> orders;
   if (caughtUp.next > 0) {
+    overrunUs_ = std::max(overrunUs_, caughtUp.overrunUs);
     hasReached(caughtUp.rank, caughtUp.next - 1, orders);
   }
   return orders;
+}
+
+std::vector<Coordinator::Order> Coordinator::hear(const Refusal& refusal, Instant /*now*/) {
+  if (refusal.refuses) {
+    refusing_.insert(refusal.rank);
+  } else {
+    refusing_.erase(refusal.rank);
+  }
+  return {};
 }
 
 // What it tells may be older than the last request to it, which then is still on its way.
@@ -54,6 +64,9 @@ void Coordinator::hasReached(int rank, Slot slot, std::vector<Order>& orders) {
 }
 
 bool Coordinator::isClosed(const State& state) const {
+  if (std::any_of(refusing_.begin(), refusing_.end(), [&state](int rank) { return !state.waiting.contains(rank); })) {
+    return false;
+  }
   const auto quorum = static_cast<std::size_t>(quorum_);
   if (state.beyondGrace.size() >= quorum) {
     return true;
@@ -72,8 +85,9 @@ void Coordinator::setBehind(int rank, std::optional<Slot> asked, std::vector<Ord
   }
   if (any != !behind_.empty()) {
     for (int each = 0; each < ranks_; ++each) {
-      orders.push_back({each, Behind{!any}});
+      orders.push_back({each, Behind{!any, overrunUs_}});
     }
+    overrunUs_ = 0;
   }
 }
 

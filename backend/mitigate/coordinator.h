@@ -38,6 +38,7 @@ class Coordinator {
 
   std::vector<Order> hear(const PendingReport& report, Instant now);
   std::vector<Order> hear(const CaughtUp& caughtUp, Instant now);
+  std::vector<Order> hear(const Refusal& refusal, Instant now);
 
  private:
   struct State {
@@ -54,7 +55,9 @@ class Coordinator {
   int ranks_;
   int quorum_;
   std::map<Slot, State> slots_;
-  std::map<int, Slot> behind_;  // and the last slot that they were asked to join
+  std::set<int> refusing_;
+  std::uint64_t overrunUs_ = 0;  // the longest of those that are behind
+  std::map<int, Slot> behind_;   // and the last slot that they were asked to join
 };
 
 }  // namespace straggler

@@ -4,11 +4,17 @@
 #include <utility>
 
 namespace straggler {
+namespace {
+
+constexpr std::uint64_t kLongestOverrunUs = 3'600'000'000;  // an hour: what is told is not trusted
+
+}  // namespace
 
 // ---- Main thread ----
 
 Engine::Arrival Engine::arrive(const SlotOperation& operation, Instant now) {
   const Slot slot = main_;
+  steps_.arrived(operation, unreadOf_, options_.staleness);
   if (slot == filled_) {
     ++main_;
     ++filled_;
@@ -32,7 +38,7 @@ Engine::Arrival Engine::arrive(const SlotOperation& operation, Instant now) {
   }
   ++main_;
   log_.pop_front();
-  tellCaughtUp_ = main_ == filled_;
+  reached(now);
   if (!entry.operation.bucket) {
     return Take{slot, 0, false};
   }
@@ -47,6 +53,15 @@ Engine::Arrival Engine::arrive(const SlotOperation& operation, Instant now) {
   }
   ledger_.owed(bucket, number);
   return Take{slot, bucket, true};
+}
+
+void Engine::reached(Instant now) {
+  if (filledSince_) {
+    overrun_ = now - *filledSince_;
+    saved_ += overrun_;
+    filledSince_.reset();
+  }
+  tellCaughtUp_ = main_ == filled_;
 }
 
 // The rank contributes to the next slot of the bucket; says whether what it owes goes with it.
@@ -74,6 +89,7 @@ void Engine::pace(BucketId bucket, Instant now) {
   }
   const Duration took = now - std::exchange(last->second, now);
   step_ = step_ == Duration{} ? took : (7 * step_ + std::min(took, 3 * step_)) / 8;
+  grace_.stepTakes(step_);
 }
 
 // ---- Proxy ----
@@ -96,13 +112,16 @@ void Engine::requested(const JoinRequest& request) {
   }
 }
 
-std::optional<Engine::Fill> Engine::nextFill() {
+std::optional<Engine::Fill> Engine::nextFill(Instant now) {
   const auto next = requests_.find(filled_);
   if (next == requests_.end() || !mayFill(next->second)) {
     return std::nullopt;
   }
   const SlotOperation operation = next->second;
   requests_.erase(next);
+  if (!isBehind()) {
+    filledSince_ = now;
+  }
   const Slot slot = filled_++;
   ++filledByProxy_;
   log_.push_back({slot, operation});
@@ -116,7 +135,7 @@ std::optional<Engine::Fill> Engine::nextFill() {
 }
 
 bool Engine::mayFill(const SlotOperation& operation) const {
-  if (!standing_ || !operation.canBeJoinedBy(options_.rank)) {
+  if (!standing_ || steps_.isPersistent() || !operation.canBeJoinedBy(options_.rank)) {
     return false;
   }
   if (!operation.bucket) {
@@ -133,32 +152,57 @@ bool Engine::mayFill(const SlotOperation& operation) const {
 
 // ---- Waiting ----
 
-void Engine::completed(Slot slot) {
-  while (!waiting_.empty() && waiting_.front().slot <= slot) {
-    waiting_.pop_front();
+// A wait that was cut short, since another rank's slot was filled, counts once it is known how long it would have been.
+void Engine::completed(Slot slot, Instant now) {
+  for (; !waiting_.empty() && waiting_.front().slot <= slot; waiting_.pop_front()) {
+    const Duration wait = now - waiting_.front().since;
+    if (othersBehind_ && waiting_.front().told && !cutShort_) {
+      cutShort_ = wait;
+    } else if (!othersBehind_) {
+      grace_.waited(wait);
+    }
   }
 }
 
-Engine::Tell Engine::tell(Instant now, Duration grace) {
+void Engine::heard(const Behind& behind) {
+  othersBehind_ = behind.any;
+  if (!behind.any && cutShort_) {
+    const auto overrun = std::chrono::microseconds(std::min(behind.overrunUs, kLongestOverrunUs));
+    grace_.waited(*std::exchange(cutShort_, std::nullopt) + overrun);
+  }
+}
+
+Engine::Tell Engine::tell(Instant now) {
   Tell result;
   if (std::exchange(tellCaughtUp_, false)) {
-    result.caughtUp = CaughtUp{options_.rank, main_};
+    const auto overrun = std::chrono::duration_cast<std::chrono::microseconds>(std::exchange(overrun_, Duration{}));
+    result.caughtUp = CaughtUp{options_.rank, main_, static_cast<std::uint64_t>(overrun.count())};
   }
-  if (waiting_.empty() || !standing_) {
-    return result;
+  if (toldPersistent_ != steps_.isPersistent()) {
+    toldPersistent_ = !toldPersistent_;
+    result.refusal = Refusal{options_.rank, toldPersistent_};
   }
-  // Only the oldest: those behind it cannot be complete before it is.
-  Waiting& oldest = waiting_.front();
-  const bool beyondGrace = now - oldest.since >= grace;
-  if (!beyondGrace && !othersBehind_) {
-    return result;
-  }
-  const bool news = !oldest.told || (beyondGrace && *oldest.told - oldest.since < grace);
-  if (news || now - *oldest.told >= kRepeat) {
-    oldest.told = now;
-    result.pending = PendingReport{options_.rank, beyondGrace, described(oldest.slot)};
-  }
+  result.pending = report(now);
   return result;
+}
+
+// Of the oldest that waits alone: those behind it cannot be complete before it is.
+std::optional<PendingReport> Engine::report(Instant now) {
+  const std::optional<Duration> grace = options_.grace ? options_.grace : grace_.value();
+  if (waiting_.empty() || !standing_ || !grace || steps_.exactInEveryStep()) {
+    return std::nullopt;
+  }
+  Waiting& oldest = waiting_.front();
+  const bool beyondGrace = now - oldest.since >= *grace;
+  if (!beyondGrace && !othersBehind_) {
+    return std::nullopt;
+  }
+  const bool news = !oldest.told || (beyondGrace && *oldest.told - oldest.since < *grace);
+  if (!news && now - *oldest.told < kRepeat) {
+    return std::nullopt;
+  }
+  oldest.told = now;
+  return PendingReport{options_.rank, beyondGrace, described(oldest.slot)};
 }
 
 SlotRange Engine::described(Slot last) const {

@@ -25,9 +25,11 @@
 #include <vector>
 
 #include "backend/base/clock.h"
+#include "backend/mitigate/grace.h"
 #include "backend/mitigate/ledger.h"
 #include "backend/mitigate/messages.h"
 #include "backend/mitigate/slot.h"
+#include "backend/mitigate/step_history.h"
 
 namespace straggler {
 
@@ -44,6 +46,7 @@ class Engine {
     MitigationMode mode = MitigationMode::kCarry;
     std::uint64_t staleness = 8;  // slots of a bucket that may be filled for the main thread in a row
     std::uint64_t maxBytes = std::uint64_t{1} << 30;  // of results that the main thread has not taken
+    std::optional<Duration> grace{};                  // nothing: as measured
     Duration maxBacklog =
         std::chrono::seconds(60);  // what the main thread may need to catch up: it is waited for in the end
   };
@@ -91,19 +94,30 @@ class Engine {
   };
   // The next to be filled now; nothing if there is none, or the main thread is as far behind as it may be. To be called
   // after each arrive() and requested(), until it gives nothing.
-  std::optional<Fill> nextFill();
+  std::optional<Fill> nextFill(Instant now);
 
   // ---- Waiting, as the monitor of the carrier sees it ----
 
   // Everything up to and with this slot is complete.
-  void completed(Slot slot);
-  void behind(bool anyRank) { othersBehind_ = anyRank; }
+  void completed(Slot slot, Instant now);
+  void heard(const Behind& behind);
   // What to tell the coordinator now.
   struct Tell {
     std::optional<PendingReport> pending;
     std::optional<CaughtUp> caughtUp;
+    std::optional<Refusal> refusal;
   };
-  Tell tell(Instant now, Duration grace);
+  Tell tell(Instant now);
+
+  // ---- Whether it is worth it ----
+
+  // An operation that nobody can be spared in and that comes in every step: ahead of it nobody gains a lead. Then nothing is
+  // reported.
+  std::optional<SlotOperation> exactInEveryStep() const { return steps_.exactInEveryStep(); }
+  // Whether this rank is slow rather than late: see StepHistory. Then nothing is filled for it.
+  bool isPersistent() const { return steps_.isPersistent(); }
+  // What the others would have waited for this rank, and did not.
+  Duration saved() const { return saved_; }
 
   // ---- State ----
 
@@ -129,9 +143,12 @@ class Engine {
 
   bool mayFill(const SlotOperation& operation) const;
   bool contribute(BucketId bucket);
+  // The main thread takes a slot: how late it is, and whether it is behind no more.
+  void reached(Instant now);
   void learn(const SlotOperation& operation);
   void remember(Slot slot, const SlotOperation& operation);
   void pace(BucketId bucket, Instant now);
+  std::optional<PendingReport> report(Instant now);
   SlotRange described(Slot last) const;
 
   Options options_;
@@ -152,6 +169,13 @@ class Engine {
   std::set<SlotOperation> seen_;                   // broadcasts that the main thread has made
   std::map<BucketId, Instant> lastOfBucket_;
   Duration step_{};  // of the main thread, smoothed
+  StepHistory steps_;
+  bool toldPersistent_ = false;
+  std::optional<Instant> filledSince_;  // the first of the slots that the main thread has not reached
+  Duration overrun_{};
+  Duration saved_{};
+  std::optional<Duration> cutShort_;  // the wait of the slot that others were asked to fill
+  Grace grace_;
   Ledger ledger_;
 };
 

@@ -31,8 +31,18 @@ struct PendingReport {
 struct CaughtUp {
   int rank = 0;
   Slot next = 0;
+  std::uint64_t overrunUs = 0;  // how long after the first of these slots was filled its main thread arrived in it
 
   bool operator==(const CaughtUp&) const = default;
+};
+
+// To the coordinator: this rank has nothing filled for it any more, or has again. While it is late everybody waits for it,
+// so nobody else need be asked either.
+struct Refusal {
+  int rank = 0;
+  bool refuses = true;
+
+  bool operator==(const Refusal&) const = default;
 };
 
 // From the coordinator to a rank that has not arrived: fill these for your main thread.
@@ -45,6 +55,7 @@ struct JoinRequest {
 // From the coordinator: whether a rank is behind. While one is, waiting for the grace again in each slot helps nobody.
 struct Behind {
   bool any = false;
+  std::uint64_t overrunUs = 0;  // if not: how much longer than they did the others would have waited
 
   bool operator==(const Behind&) const = default;
 };

@@ -17,6 +17,7 @@ SimulatedGroup::SimulatedGroup(Options options)
     engine.rank = rank;
     engine.mode = options_.mode;
     engine.staleness = options_.staleness;
+    engine.grace = kGrace;
     ranks_.emplace_back(engine);
   }
   for (const auto& operation : options_.program) {
@@ -136,7 +137,7 @@ void SimulatedGroup::issue(int number, Slot slot, const SlotOperation& operation
 
 void SimulatedGroup::fill(int number) {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  while (const auto order = rank.engine.nextFill()) {
+  while (const auto order = rank.engine.nextFill(now_)) {
     const std::int64_t contribution = order->withResidual ? takeResidual(rank, *order->operation.bucket) : 0;
     issue(number, order->slot, order->operation, contribution);
   }
@@ -157,7 +158,7 @@ void SimulatedGroup::complete(int number) {
                                 state->second.operation->root == number && slot < rank.issued);
   };
   while (done(rank.told)) {
-    rank.engine.completed(rank.told++);
+    rank.engine.completed(rank.told++, now_);
   }
   if (rank.blockedIn && *rank.blockedIn < rank.told) {
     // Of a root that runs ahead, the sum is not known yet, but what it sent is all there is.
@@ -169,9 +170,12 @@ void SimulatedGroup::complete(int number) {
 
 void SimulatedGroup::tell(int number) {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
-  const Engine::Tell told = rank.engine.tell(now_, kGrace);
+  const Engine::Tell told = rank.engine.tell(now_);
   if (told.pending) {
     post([this, report = *told.pending] { carry(coordinator_.hear(report, now_)); });
+  }
+  if (told.refusal) {
+    post([this, refusal = *told.refusal] { carry(coordinator_.hear(refusal, now_)); });
   }
   if (told.caughtUp) {
     post([this, caughtUp = *told.caughtUp] { carry(coordinator_.hear(caughtUp, now_)); });
@@ -197,7 +201,7 @@ void SimulatedGroup::carry(const std::vector<Coordinator::Order>& orders) {
         engine.requested(*request);
         fill(order.rank);
       } else {
-        engine.behind(std::get<Behind>(order.message).any);
+        engine.heard(std::get<Behind>(order.message));
       }
     });
   }

@@ -14,10 +14,11 @@ const SlotRange kRange{70, {broadcastFrom(3), bucketOf(2, 1U << 30), exactOf(), 
 std::vector<ControlMessage> messages() {
   return {PendingReport{8191, false, kRange},
           PendingReport{0, true, {0, {barrierOf()}}},
-          CaughtUp{7, 1ULL << 60},
+          CaughtUp{7, 1ULL << 60, 600'000},
+          Refusal{3, true},
           JoinRequest{kRange},
-          Behind{true},
-          Behind{false}};
+          Behind{true, 0},
+          Behind{false, 5000}};
 }
 
 TEST(ControlCodec, everyMessageIsReadAsItWasWritten) {
@@ -38,7 +39,7 @@ TEST(ControlCodec, whatIsCutOrHasMoreIsNothing) {
 }
 
 TEST(ControlCodec, anotherVersionIsRefused) {
-  auto bytes = encodeControl(Behind{true});
+  auto bytes = encodeControl(Behind{true, 0});
   ++bytes[0];
   EXPECT_EQ(decodeControl(bytes), std::nullopt);
 }

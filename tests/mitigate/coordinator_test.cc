@@ -26,7 +26,7 @@ std::vector<Order> requestsIn(const std::vector<Order>& orders) {
 std::vector<int> toldOf(const std::vector<Order>& orders, bool any) {
   std::vector<int> ranks;
   for (const Order& order : orders) {
-    if (order.message == decltype(order.message)(Behind{any})) {
+    if (order.message == decltype(order.message)(Behind{any, 0})) {
       ranks.push_back(order.rank);
     }
   }
@@ -67,13 +67,33 @@ TEST(CoordinatorTest, aRequestIsMadeAgainWhenReportsGoOn) {
 TEST(CoordinatorTest, nobodyIsBehindOnceTheLastHasCaughtUp) {
   Coordinator coordinator(2, 1);
   coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
-  EXPECT_TRUE(coordinator.hear(CaughtUp{1, 9}, at(1)).empty()) << "said before the request reached it";
-  EXPECT_EQ(toldOf(coordinator.hear(CaughtUp{1, 10}, at(2)), false), (std::vector<int>{0, 1}));
+  EXPECT_TRUE(coordinator.hear(CaughtUp{1, 9, 0}, at(1)).empty()) << "said before the request reached it";
+  EXPECT_EQ(toldOf(coordinator.hear(CaughtUp{1, 10, 0}, at(2)), false), (std::vector<int>{0, 1}));
 }
 
 TEST(CoordinatorTest, whoReportsAtOnceThoughNobodyIsBehindIsToldSo) {
   Coordinator coordinator(4, 2);
-  EXPECT_EQ(coordinator.hear(PendingReport{2, false, kSlot9}, at(0)), (std::vector<Order>{{2, Behind{false}}}));
+  EXPECT_EQ(coordinator.hear(PendingReport{2, false, kSlot9}, at(0)), (std::vector<Order>{{2, Behind{false, 0}}}));
+}
+
+TEST(CoordinatorTest, nobodyIsAskedWhileARankIsMissingThatRefuses) {
+  Coordinator coordinator(4, 2);
+  coordinator.hear(Refusal{3, true}, at(0));
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(1));
+  EXPECT_TRUE(coordinator.hear(PendingReport{1, true, kSlot9}, at(2)).empty()) << "rank 3 is waited for in any case";
+  EXPECT_EQ(requestsIn(coordinator.hear(PendingReport{3, true, kSlot9}, at(3))),
+            (std::vector<Order>{{2, JoinRequest{kSlot9}}}));
+  coordinator.hear(Refusal{3, false}, at(4));
+  coordinator.hear(PendingReport{0, true, kSlot10}, at(5));
+  EXPECT_EQ(requestsIn(coordinator.hear(PendingReport{1, true, kSlot10}, at(6))).size(), 2U);
+}
+
+TEST(CoordinatorTest, longestOverrunIsToldWhenNobodyIsBehindAnyMore) {
+  Coordinator coordinator(3, 1);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  coordinator.hear(CaughtUp{1, 10, 600}, at(1));
+  const auto told = coordinator.hear(CaughtUp{2, 10, 500}, at(2));
+  EXPECT_EQ(told, (std::vector<Order>{{0, Behind{false, 600}}, {1, Behind{false, 600}}, {2, Behind{false, 600}}}));
 }
 
 TEST(CoordinatorTest, strangersAreIgnored) {

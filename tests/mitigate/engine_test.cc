@@ -24,25 +24,37 @@ class EngineTest : public testing::Test {
     return engine.arrive(operation, now);
   }
   void request(Slot last, std::vector<SlotOperation> operations) { engine.requested({{last, std::move(operations)}}); }
-  void makeEngine(Engine::Options options) { engine = Engine(options); }
+  void makeEngine(Engine::Options options) {
+    options.grace = kGrace;
+    engine = Engine(options);
+  }
+
+  // Steps of 30 ms whose slot completes after `waitMs`.
+  void healthySteps(int count, double waitMs) {
+    for (int step = 0; step < count; ++step) {
+      const Arrival arrival = arrive(bucketOf(0), 30 - waitMs);
+      now += ms(waitMs);
+      engine.completed(std::get<Issue>(arrival).slot, now);
+    }
+  }
 
   Instant now = at(1000);
-  Engine engine{Engine::Options{}};
+  Engine engine{{.grace = kGrace}};
 };
 
 TEST_F(EngineTest, whoIsInTimeIssuesAtOnce) {
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{0, false}));
   EXPECT_EQ(arrive(exactOf()), Arrival(Issue{1, false}));
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
   EXPECT_FALSE(engine.isBehind());
 }
 
 TEST_F(EngineTest, theExampleOfTheHeader) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  EXPECT_EQ(engine.nextFill(), (Fill{1, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(now), (Fill{1, bucketOf(0), false}));
   request(2, {bucketOf(0)});
-  EXPECT_EQ(engine.nextFill(), (Fill{2, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(now), (Fill{2, bucketOf(0), false}));
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, true}));
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{2, 0, true}));
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{3, true}));
@@ -53,17 +65,17 @@ TEST_F(EngineTest, theExampleOfTheHeader) {
 TEST_F(EngineTest, whatIsOwedGoesWithTheProxysContributionToo) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  engine.nextFill();
+  engine.nextFill(now);
   arrive(bucketOf(0));
   request(2, {bucketOf(0)});
-  EXPECT_EQ(engine.nextFill(), (Fill{2, bucketOf(0), true}));
+  EXPECT_EQ(engine.nextFill(now), (Fill{2, bucketOf(0), true}));
 }
 
 TEST_F(EngineTest, residualsOfBucketsDoNotMix) {
   arrive(bucketOf(0));
   arrive(bucketOf(1));
   request(2, {bucketOf(0)});
-  engine.nextFill();
+  engine.nextFill(now);
   arrive(bucketOf(0));
   EXPECT_EQ(arrive(bucketOf(1)), Arrival(Issue{3, false}));
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{4, true}));
@@ -73,7 +85,7 @@ TEST_F(EngineTest, whatIsDroppedIsNeverCarried) {
   makeEngine({.mode = MitigationMode::kDrop});
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  engine.nextFill();
+  engine.nextFill(now);
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, false}));
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, false}));
   EXPECT_EQ(engine.ledger().total().dropped, 1U);
@@ -82,7 +94,7 @@ TEST_F(EngineTest, whatIsDroppedIsNeverCarried) {
 TEST_F(EngineTest, anotherCallThanTheOneFilledIsAnError) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  engine.nextFill();
+  engine.nextFill(now);
   const Arrival arrival = arrive(bucketOf(0, 65));
   ASSERT_TRUE(std::holds_alternative<Engine::Fail>(arrival));
   EXPECT_NE(std::get<Engine::Fail>(arrival).reason.find("slot 1"), std::string::npos);
@@ -92,7 +104,7 @@ TEST_F(EngineTest, aResultIsTakenUnderTheNameThatItWasFilledUnder) {
   // The main thread has not yet seen that the storage is a bucket: it comes back for the fourth time later than elsewhere.
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  engine.nextFill();
+  engine.nextFill(now);
   EXPECT_EQ(arrive(exactOf(64)), Arrival(Take{1, 0, true}));
 }
 
@@ -102,18 +114,18 @@ TEST_F(EngineTest, aRequestForALaterSlotIsRememberedUntilItsTurn) {
   arrive(bucketOf(0));
   arrive(bucketOf(1));
   request(3, {bucketOf(1)});
-  EXPECT_EQ(engine.nextFill(), std::nullopt) << "slot 2 comes first, and nobody has said what it is";
+  EXPECT_EQ(engine.nextFill(now), std::nullopt) << "slot 2 comes first, and nobody has said what it is";
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, false}));
-  EXPECT_EQ(engine.nextFill(), (Fill{3, bucketOf(1), false}));
+  EXPECT_EQ(engine.nextFill(now), (Fill{3, bucketOf(1), false}));
 }
 
 TEST_F(EngineTest, slotsBeforeTheOneWaitedInAreFilledTooWhereTheyAreDescribed) {
   arrive(broadcastFrom(1));
   arrive(bucketOf(0));
   request(3, {bucketOf(0), broadcastFrom(1), bucketOf(0)});
-  EXPECT_EQ(engine.nextFill(), (Fill{2, broadcastFrom(1), false}));
-  EXPECT_EQ(engine.nextFill(), (Fill{3, bucketOf(0), false}));
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), (Fill{2, broadcastFrom(1), false}));
+  EXPECT_EQ(engine.nextFill(now), (Fill{3, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
   EXPECT_EQ(arrive(broadcastFrom(1)), Arrival(Take{2, 0, false}));
 }
 
@@ -121,23 +133,23 @@ TEST_F(EngineTest, anExactOperationIsWaitedFor) {
   arrive(bucketOf(0));
   arrive(exactOf());
   request(3, {bucketOf(0), exactOf()});
-  EXPECT_EQ(engine.nextFill(), (Fill{2, bucketOf(0), false}));
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), (Fill{2, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
 }
 
 TEST_F(EngineTest, aBroadcastsRootIsWaitedFor) {
   makeEngine({.rank = 1});
   arrive(broadcastFrom(1));
   request(1, {broadcastFrom(1)});
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
 }
 
 TEST_F(EngineTest, whatTheRankHasNeverDoneItselfIsNotFilled) {
   request(0, {bucketOf(0)});
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
   arrive(bucketOf(1));
   request(1, {broadcastFrom(3)});
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
 }
 
 TEST_F(EngineTest, requestsThatCameTooLateAreForgotten) {
@@ -148,14 +160,14 @@ TEST_F(EngineTest, requestsThatCameTooLateAreForgotten) {
   }
   arrive(bucketOf(0));
   request(Engine::kMaxRequested + 2, {bucketOf(0)});
-  EXPECT_TRUE(engine.nextFill().has_value());
+  EXPECT_TRUE(engine.nextFill(now).has_value());
 }
 
 TEST_F(EngineTest, aRequestOfNothingIsIgnored) {
   arrive(bucketOf(0));
   request(1, {});
   request(0, {bucketOf(0), bucketOf(0), bucketOf(0)});  // would begin before the first slot
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
 }
 
 // ---- Bounds ----
@@ -166,11 +178,11 @@ TEST_F(EngineTest, noMoreThanTheStalenessIsFilledInARow) {
   request(1, {bucketOf(0)});
   request(2, {bucketOf(0)});
   request(3, {bucketOf(0)});
-  EXPECT_TRUE(engine.nextFill().has_value());
-  EXPECT_TRUE(engine.nextFill().has_value());
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_TRUE(engine.nextFill(now).has_value());
+  EXPECT_TRUE(engine.nextFill(now).has_value());
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
   arrive(bucketOf(0));
-  EXPECT_EQ(engine.nextFill(), (Fill{3, bucketOf(0), true})) << "peers still wait in it";
+  EXPECT_EQ(engine.nextFill(now), (Fill{3, bucketOf(0), true})) << "peers still wait in it";
 }
 
 TEST_F(EngineTest, logThatWouldTakeTooMuchMemoryEndsTheLead) {
@@ -178,8 +190,8 @@ TEST_F(EngineTest, logThatWouldTakeTooMuchMemoryEndsTheLead) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
   request(2, {bucketOf(0)});
-  EXPECT_TRUE(engine.nextFill().has_value());
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_TRUE(engine.nextFill(now).has_value());
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
 }
 
 TEST_F(EngineTest, backlogThatWouldTakeTooLongEndsTheLead) {
@@ -190,18 +202,18 @@ TEST_F(EngineTest, backlogThatWouldTakeTooLongEndsTheLead) {
   request(20, {bucketOf(0)});
   request(21, {bucketOf(0)});
   request(22, {bucketOf(0)});
-  EXPECT_TRUE(engine.nextFill().has_value());
-  EXPECT_TRUE(engine.nextFill().has_value());
-  EXPECT_EQ(engine.nextFill(), std::nullopt) << "three steps of 100 ms are more than 250 ms";
+  EXPECT_TRUE(engine.nextFill(now).has_value());
+  EXPECT_TRUE(engine.nextFill(now).has_value());
+  EXPECT_EQ(engine.nextFill(now), std::nullopt) << "three steps of 100 ms are more than 250 ms";
 }
 
 TEST_F(EngineTest, afterStandingDownNothingIsFilledAndWhatIsOwedIsStillCarried) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  engine.nextFill();
+  engine.nextFill(now);
   engine.standDown();
   request(2, {bucketOf(0)});
-  EXPECT_EQ(engine.nextFill(), std::nullopt);
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, true}));
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, true}));
 }
@@ -210,51 +222,123 @@ TEST_F(EngineTest, afterStandingDownNothingIsFilledAndWhatIsOwedIsStillCarried) 
 
 TEST_F(EngineTest, aHealthySlotTellsNothing) {
   arrive(bucketOf(0));
-  EXPECT_EQ(engine.tell(now + ms(4.9), kGrace).pending, std::nullopt);
-  engine.completed(0);
-  EXPECT_EQ(engine.tell(now + ms(100), kGrace).pending, std::nullopt);
+  EXPECT_EQ(engine.tell(now + ms(4.9)).pending, std::nullopt);
+  engine.completed(0, now);
+  EXPECT_EQ(engine.tell(now + ms(100)).pending, std::nullopt);
 }
 
 TEST_F(EngineTest, theOldestThatWaitsBeyondTheGraceIsToldWithWhatWasBeforeIt) {
   arrive(broadcastFrom(1));
   arrive(bucketOf(0));
   const Instant second = now;
-  engine.completed(0);
+  engine.completed(0, now);
   arrive(bucketOf(1));
-  const auto report = engine.tell(second + kGrace, kGrace).pending;
+  const auto report = engine.tell(second + kGrace).pending;
   EXPECT_EQ(report, (PendingReport{0, true, {1, {broadcastFrom(1), bucketOf(0)}}}));
 }
 
 TEST_F(EngineTest, aReportIsRepeatedWhileTheSlotWaits) {
   arrive(bucketOf(0));
-  EXPECT_TRUE(engine.tell(now + kGrace, kGrace).pending);
-  EXPECT_FALSE(engine.tell(now + kGrace + ms(1), kGrace).pending);
-  EXPECT_TRUE(engine.tell(now + kGrace + Engine::kRepeat, kGrace).pending);
+  EXPECT_TRUE(engine.tell(now + kGrace).pending);
+  EXPECT_FALSE(engine.tell(now + kGrace + ms(1)).pending);
+  EXPECT_TRUE(engine.tell(now + kGrace + Engine::kRepeat).pending);
 }
 
 TEST_F(EngineTest, whileARankIsBehindASlotIsToldAtOnceAndAgainBeyondTheGrace) {
-  engine.behind(true);
+  engine.heard({true, 0});
   arrive(bucketOf(0));
-  EXPECT_EQ(engine.tell(now, kGrace).pending, (PendingReport{0, false, {0, {bucketOf(0)}}}));
-  EXPECT_EQ(engine.tell(now + ms(1), kGrace).pending, std::nullopt);
-  EXPECT_EQ(engine.tell(now + kGrace, kGrace).pending, (PendingReport{0, true, {0, {bucketOf(0)}}}));
+  EXPECT_EQ(engine.tell(now).pending, (PendingReport{0, false, {0, {bucketOf(0)}}}));
+  EXPECT_EQ(engine.tell(now + ms(1)).pending, std::nullopt);
+  EXPECT_EQ(engine.tell(now + kGrace).pending, (PendingReport{0, true, {0, {bucketOf(0)}}}));
 }
 
 TEST_F(EngineTest, whoHasReadItsLogSaysSoOnce) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  engine.nextFill();
-  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, std::nullopt);
+  engine.nextFill(now);
+  EXPECT_EQ(engine.tell(now).caughtUp, std::nullopt);
   arrive(bucketOf(0));
-  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, (CaughtUp{0, 2}));
-  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, std::nullopt);
+  EXPECT_EQ(engine.tell(now).caughtUp, (CaughtUp{0, 2, 1000}));
+  EXPECT_EQ(engine.tell(now).caughtUp, std::nullopt);
 }
 
 TEST_F(EngineTest, whoIsAskedForASlotThatItHasIssuedSaysSo) {
   arrive(bucketOf(0));
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
-  EXPECT_EQ(engine.tell(now, kGrace).caughtUp, (CaughtUp{0, 2}));
+  EXPECT_EQ(engine.tell(now).caughtUp, (CaughtUp{0, 2, 0}));
+}
+
+// ---- What it learns ----
+
+TEST_F(EngineTest, whatOthersWereSparedIsCountedByWhoWasLate) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill(now);
+  request(2, {bucketOf(0)});
+  engine.nextFill(now + ms(30));
+  arrive(bucketOf(0), 600);
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.saved(), ms(600)) << "the second was late by the same stall";
+  EXPECT_EQ(engine.tell(now).caughtUp, (CaughtUp{0, 3, 600'000}));
+}
+
+TEST_F(EngineTest, theGraceIsLearnedFromHealthySlots) {
+  engine = Engine{Engine::Options{}};
+  healthySteps(100, 4);
+  arrive(bucketOf(0), 26);
+  EXPECT_EQ(engine.tell(now + ms(5.9)).pending, std::nullopt);
+  EXPECT_TRUE(engine.tell(now + ms(6.1)).pending) << "one and a half times the 4 ms";
+}
+
+TEST_F(EngineTest, aWaitThatWasCutShortCountsAsItWouldHaveBeen) {
+  engine = Engine{Engine::Options{}};
+  healthySteps(20, 2);
+  // From now on another rank is 10 ms late in each step, which is found after 3 ms, and then told.
+  for (int step = 0; step < 500; ++step) {
+    arrive(bucketOf(0), 28);
+    now += ms(3.1);
+    const bool told = engine.tell(now).pending.has_value();
+    if (told) {
+      engine.heard({true, 0});
+    } else {
+      now += ms(6.9);
+    }
+    engine.completed(20 + static_cast<Slot>(step), now);
+    if (told) {
+      engine.heard({false, 6900});
+    }
+  }
+  arrive(bucketOf(0), 28);
+  EXPECT_FALSE(engine.tell(now + ms(10)).pending) << "10 ms in each step are cheaper than staleness in each";
+}
+
+TEST_F(EngineTest, nobodyIsAskedAheadOfAnExactOperationInEachStep) {
+  for (std::size_t step = 0; step < StepHistory::kMinimum; ++step) {
+    arrive(bucketOf(0));
+    arrive(exactOf());
+  }
+  engine.completed(2 * StepHistory::kMinimum - 1, now);
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.exactInEveryStep(), exactOf());
+  EXPECT_FALSE(engine.tell(now + ms(1000)).pending);
+}
+
+TEST_F(EngineTest, aRankThatStaysAtTheBoundRefusesAndSaysSo) {
+  makeEngine({.staleness = 2});
+  arrive(bucketOf(0));
+  Slot next = 1;
+  for (std::size_t step = 0; step < StepHistory::kSteps; ++step) {
+    for (; engine.unread() < 2 && !engine.isPersistent(); ++next) {
+      request(next, {bucketOf(0)});
+      engine.nextFill(now);
+    }
+    arrive(bucketOf(0));
+  }
+  EXPECT_EQ(engine.tell(now).refusal, (Refusal{0, true}));
+  EXPECT_EQ(engine.tell(now).refusal, std::nullopt);
+  request(next, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
 }
 
 }  // namespace
