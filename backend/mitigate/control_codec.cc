@@ -52,6 +52,23 @@ void write(ByteWriter& out, const Behind& behind) {
   out.varint(behind.overrunUs);
 }
 
+void write(ByteWriter& out, const Reservation& reservation) {
+  out.signedVarint(reservation.rank);
+  out.varint(reservation.slot);
+  out.byte(reservation.absent ? 1 : 0);
+}
+
+void write(ByteWriter& out, const Acknowledgement& acknowledgement) {
+  out.signedVarint(acknowledgement.rank);
+  out.varint(acknowledgement.slot);
+}
+
+template <class Participation>  // an Announcement, or a Go
+void write(ByteWriter& out, const Participation& participation) {
+  out.varint(participation.slot);
+  out.varint(participation.participants);
+}
+
 // ---- Reading: the same, checked ----
 
 template <class Integer>
@@ -107,6 +124,14 @@ SlotRange readRange(ByteReader& in) {
   return range;
 }
 
+template <class Participation>
+Participation readParticipation(ByteReader& in) {
+  Participation participation;
+  participation.slot = in.varint();
+  participation.participants = in.atMost32(INT32_MAX);
+  return participation;
+}
+
 // In the order of ControlMessage's alternatives.
 std::optional<ControlMessage> readMessage(ByteReader& in) {
   switch (in.byte()) {
@@ -138,6 +163,23 @@ std::optional<ControlMessage> readMessage(ByteReader& in) {
       behind.overrunUs = in.varint();
       return behind;
     }
+    case 5: {
+      Reservation reservation;
+      reservation.rank = readWithin<int>(in, 0, INT32_MAX);
+      reservation.slot = in.varint();
+      reservation.absent = readFlag(in);
+      return reservation;
+    }
+    case 6:
+      return readParticipation<Announcement>(in);
+    case 7: {
+      Acknowledgement acknowledgement;
+      acknowledgement.rank = readWithin<int>(in, 0, INT32_MAX);
+      acknowledgement.slot = in.varint();
+      return acknowledgement;
+    }
+    case 8:
+      return readParticipation<Go>(in);
     default:
       return std::nullopt;
   }

@@ -22,20 +22,85 @@ std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, I
   if (!report.beyondGrace && behind_.empty()) {
     orders.push_back({report.rank, Behind{false, 0}});  // it has not heard
   }
-  if (!isClosed(state)) {
-    return orders;
+  const auto asked = state.absent.find(report.rank);
+  if (state.asked.contains(report.rank) && asked == state.absent.end()) {
+    state.absent[report.rank] = false;
   }
+  if (isClosed(state)) {
+    ask(slot, state, report, now, orders);
+  }
+  agree(slot, state, true, now, orders);
+  return orders;
+}
+
+void Coordinator::ask(Slot slot, State& state, const PendingReport& report, Instant now, std::vector<Order>& orders) {
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto asked = state.asked.find(rank);
-    if (state.waiting.contains(rank) || (asked != state.asked.end() && now - asked->second < kRetry)) {
+    if (state.waiting.contains(rank) || state.absent.contains(rank) ||
+        (asked != state.asked.end() && now - asked->second < kRetry)) {
       continue;
     }
     state.asked[rank] = now;
     orders.push_back({rank, JoinRequest{report.slots}});
     setBehind(rank, slot, orders);
   }
+}
+
+// ---- Drop ----
+
+std::vector<Coordinator::Order> Coordinator::hear(const Reservation& reservation, Instant now) {
+  std::vector<Order> orders;
+  const auto state = slots_.find(reservation.slot);
+  if (state != slots_.end() && state->second.asked.contains(reservation.rank)) {
+    state->second.absent.try_emplace(reservation.rank, reservation.absent);
+    agree(reservation.slot, state->second, false, now, orders);
+  }
   return orders;
 }
+
+std::vector<Coordinator::Order> Coordinator::hear(const Acknowledgement& acknowledgement, Instant now) {
+  std::vector<Order> orders;
+  const auto state = slots_.find(acknowledgement.slot);
+  if (state != slots_.end() && state->second.said && state->second.acknowledged.insert(acknowledgement.rank).second) {
+    agree(acknowledgement.slot, state->second, false, now, orders);
+  }
+  return orders;
+}
+
+void Coordinator::agree(Slot slot, State& state, bool again, Instant now, std::vector<Order>& orders) {
+  if (mode_ != MitigationMode::kDrop || state.asked.empty() || state.absent.size() < state.asked.size()) {
+    return;  // not all have answered
+  }
+  const auto isAbsent = [&state](int rank) {
+    const auto answer = state.absent.find(rank);
+    return answer != state.absent.end() && answer->second;
+  };
+  std::vector<int> unaware;
+  std::uint32_t participants = 0;
+  for (int rank = 0; rank < ranks_; ++rank) {
+    if (!isAbsent(rank)) {
+      ++participants;
+      if (!state.acknowledged.contains(rank)) {
+        unaware.push_back(rank);
+      }
+    }
+  }
+  const bool news = unaware.empty() || !state.said;
+  if (participants == static_cast<std::uint32_t>(ranks_) || (!news && (!again || now - *state.said < kRetry))) {
+    return;
+  }
+  state.said = now;
+  for (const int rank : unaware) {
+    orders.push_back({rank, Announcement{slot, participants}});
+  }
+  for (int rank = 0; unaware.empty() && rank < ranks_; ++rank) {
+    if (isAbsent(rank)) {
+      orders.push_back({rank, Go{slot, participants}});
+    }
+  }
+}
+
+// ---- Who is behind ----
 
 std::vector<Coordinator::Order> Coordinator::hear(const CaughtUp& caughtUp, Instant /*now*/) {
   std::vector<Order> orders;

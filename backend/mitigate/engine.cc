@@ -14,6 +14,9 @@ constexpr std::uint64_t kLongestOverrunUs = 3'600'000'000;  // an hour: what is 
 
 Engine::Arrival Engine::arrive(const SlotOperation& operation, Instant now) {
   const Slot slot = main_;
+  if (slot == filled_ && reserved_) {
+    return Wait{};
+  }
   steps_.arrived(operation, unreadOf_, options_.staleness);
   if (slot == filled_) {
     ++main_;
@@ -101,6 +104,9 @@ void Engine::requested(const JoinRequest& request) {
   if (request.slots.last < filled_) {
     // The rank is further than the coordinator knows.
     tellCaughtUp_ = tellCaughtUp_ || !isBehind();
+    if (options_.mode == MitigationMode::kDrop && answers_.size() < kHistory) {
+      answers_.push_back({options_.rank, request.slots.last, reservations_.contains(request.slots.last)});
+    }
     return;
   }
   Slot slot = request.slots.first();
@@ -113,6 +119,9 @@ void Engine::requested(const JoinRequest& request) {
 }
 
 std::optional<Engine::Fill> Engine::nextFill(Instant now) {
+  if (reserved_) {
+    return go_ ? std::optional(fill(*reserved_, reservedOperation_)) : std::nullopt;
+  }
   const auto next = requests_.find(filled_);
   if (next == requests_.end() || !mayFill(next->second)) {
     return std::nullopt;
@@ -126,12 +135,53 @@ std::optional<Engine::Fill> Engine::nextFill(Instant now) {
   ++filledByProxy_;
   log_.push_back({slot, operation});
   remember(slot, operation);
-  if (!operation.bucket) {
-    return Fill{slot, operation, false};
+  if (operation.bucket) {
+    ++unreadOf_[*operation.bucket];
+    unreadBytes_ += operation.bytes;
   }
-  ++unreadOf_[*operation.bucket];
-  unreadBytes_ += operation.bytes;
-  return Fill{slot, operation, contribute(*operation.bucket)};
+  if (operation.bucket && options_.mode == MitigationMode::kDrop) {
+    reserve(slot, operation);
+    return std::nullopt;
+  }
+  return fill(slot, operation);
+}
+
+Engine::Fill Engine::fill(Slot slot, const SlotOperation& operation) {
+  const std::uint32_t participants = go_ ? go_->participants : 0;
+  reserved_.reset();
+  go_.reset();
+  return Fill{slot, operation, operation.bucket && contribute(*operation.bucket), participants};
+}
+
+void Engine::reserve(Slot slot, const SlotOperation& operation) {
+  reserved_ = slot;
+  reservedOperation_ = operation;
+  reservations_.insert(slot);
+  if (reservations_.size() > kHistory) {
+    reservations_.erase(reservations_.begin());
+  }
+  answers_.push_back({options_.rank, slot, true});
+}
+
+void Engine::heard(const Go& go) {
+  if (reserved_ == go.slot) {
+    go_ = go;
+  }
+}
+
+void Engine::heard(const Announcement& announcement) {
+  const auto waits = [&announcement](const Waiting& waiting) { return waiting.slot == announcement.slot; };
+  if (std::any_of(waiting_.begin(), waiting_.end(), waits)) {
+    participants_[announcement.slot] = announcement.participants;
+    acknowledgements_.push_back({options_.rank, announcement.slot});
+  }
+}
+
+std::uint32_t Engine::participantsOf(Slot slot) {
+  const auto known = participants_.find(slot);
+  const std::uint32_t participants = known == participants_.end() ? 0 : known->second;
+  participants_.erase(participants_.begin(), participants_.upper_bound(slot));
+  return participants;
 }
 
 bool Engine::mayFill(const SlotOperation& operation) const {
@@ -182,23 +232,26 @@ Engine::Tell Engine::tell(Instant now) {
     toldPersistent_ = !toldPersistent_;
     result.refusal = Refusal{options_.rank, toldPersistent_};
   }
+  result.reservations = std::exchange(answers_, {});
+  result.acknowledgements = std::exchange(acknowledgements_, {});
   result.pending = report(now);
   return result;
 }
 
-// Of the oldest that waits alone: those behind it cannot be complete before it is.
+// Of the oldest that waits alone: those behind it cannot be complete before it is. What was begun is gone on with: an
+// agreement whose messages were lost must not stop half-way.
 std::optional<PendingReport> Engine::report(Instant now) {
-  const std::optional<Duration> grace = options_.grace ? options_.grace : grace_.value();
-  if (waiting_.empty() || !standing_ || !grace || steps_.exactInEveryStep()) {
+  if (waiting_.empty()) {
     return std::nullopt;
   }
   Waiting& oldest = waiting_.front();
-  const bool beyondGrace = now - oldest.since >= *grace;
-  if (!beyondGrace && !othersBehind_) {
-    return std::nullopt;
-  }
-  const bool news = !oldest.told || (beyondGrace && *oldest.told - oldest.since < *grace);
-  if (!news && now - *oldest.told < kRepeat) {
+  const std::optional<Duration> grace = options_.grace ? options_.grace : grace_.value();
+  const bool beyondGrace = grace && now - oldest.since >= *grace;
+  if (!oldest.told) {
+    if (!standing_ || steps_.exactInEveryStep() || !(beyondGrace || (grace && othersBehind_))) {
+      return std::nullopt;
+    }
+  } else if (now - *oldest.told < kRepeat && !(beyondGrace && *oldest.told - oldest.since < *grace)) {
     return std::nullopt;
   }
   oldest.told = now;

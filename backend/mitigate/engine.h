@@ -28,12 +28,11 @@
 #include "backend/mitigate/grace.h"
 #include "backend/mitigate/ledger.h"
 #include "backend/mitigate/messages.h"
+#include "backend/mitigate/mode.h"
 #include "backend/mitigate/slot.h"
 #include "backend/mitigate/step_history.h"
 
 namespace straggler {
-
-enum class MitigationMode : std::uint8_t { kCarry, kDrop };
 
 class Engine {
  public:
@@ -74,7 +73,11 @@ class Engine {
 
     bool operator==(const Fail&) const = default;
   };
-  using Arrival = std::variant<Issue, Take, Fail>;
+  // Arrive again once something was filled: the slot before is reserved, and comes first.
+  struct Wait {
+    bool operator==(const Wait&) const = default;
+  };
+  using Arrival = std::variant<Issue, Take, Wait, Fail>;
 
   explicit Engine(Options options) : options_(options) {}
 
@@ -84,11 +87,15 @@ class Engine {
 
   void requested(const JoinRequest& request);
 
+  // Of drop: the slot is reserved, and may be filled now.
+  void heard(const Go& go);
+
   // Issue the inner collective with zeros, or with the residual of the bucket, and log it.
   struct Fill {
     Slot slot = 0;
     SlotOperation operation;
     bool withResidual = false;
+    std::uint32_t participants = 0;  // of drop; 0: all
 
     bool operator==(const Fill&) const = default;
   };
@@ -101,11 +108,17 @@ class Engine {
   // Everything up to and with this slot is complete.
   void completed(Slot slot, Instant now);
   void heard(const Behind& behind);
+  // Of drop: how many take part in a slot that waits.
+  void heard(const Announcement& announcement);
+  // How many took part in a slot that the main thread issued; 0: all. Once it is complete, and once only.
+  std::uint32_t participantsOf(Slot slot);
   // What to tell the coordinator now.
   struct Tell {
     std::optional<PendingReport> pending;
     std::optional<CaughtUp> caughtUp;
     std::optional<Refusal> refusal;
+    std::vector<Reservation> reservations;
+    std::vector<Acknowledgement> acknowledgements;
   };
   Tell tell(Instant now);
 
@@ -141,6 +154,8 @@ class Engine {
     std::optional<Instant> told;
   };
 
+  void reserve(Slot slot, const SlotOperation& operation);
+  Fill fill(Slot slot, const SlotOperation& operation);
   bool mayFill(const SlotOperation& operation) const;
   bool contribute(BucketId bucket);
   // The main thread takes a slot: how late it is, and whether it is behind no more.
@@ -174,6 +189,14 @@ class Engine {
   std::optional<Instant> filledSince_;  // the first of the slots that the main thread has not reached
   Duration overrun_{};
   Duration saved_{};
+  // Of drop.
+  std::optional<Slot> reserved_;  // and not filled; then it is the last before filled_
+  SlotOperation reservedOperation_;
+  std::optional<Go> go_;         // of it
+  std::set<Slot> reservations_;  // all of late
+  std::map<Slot, std::uint32_t> participants_;
+  std::vector<Reservation> answers_;
+  std::vector<Acknowledgement> acknowledgements_;
   std::optional<Duration> cutShort_;  // the wait of the slot that others were asked to fill
   Grace grace_;
   Ledger ledger_;

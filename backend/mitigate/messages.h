@@ -52,6 +52,44 @@ struct JoinRequest {
   bool operator==(const JoinRequest&) const = default;
 };
 
+// ---- Of drop alone: who took part in a slot is agreed before it can complete ----
+
+// To the coordinator, in answer to a request: whether the rank is absent from the slot. If so it has reserved it: its main
+// thread can only take the result now.
+struct Reservation {
+  int rank = 0;
+  Slot slot = 0;
+  bool absent = true;
+
+  bool operator==(const Reservation&) const = default;
+};
+
+// From the coordinator to the participants: so many they are.
+struct Announcement {
+  Slot slot = 0;
+  std::uint32_t participants = 0;
+
+  bool operator==(const Announcement&) const = default;
+};
+
+// To the coordinator: the rank knows how many take part.
+struct Acknowledgement {
+  int rank = 0;
+  Slot slot = 0;
+
+  bool operator==(const Acknowledgement&) const = default;
+};
+
+// From the coordinator to the absent: join the slot that you have reserved. All participants know it.
+struct Go {
+  Slot slot = 0;
+  std::uint32_t participants = 0;
+
+  bool operator==(const Go&) const = default;
+};
+
+// ---- Of both ----
+
 // From the coordinator: whether a rank is behind. While one is, waiting for the grace again in each slot helps nobody.
 struct Behind {
   bool any = false;

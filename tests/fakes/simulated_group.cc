@@ -11,7 +11,9 @@ constexpr Duration kTick = std::chrono::milliseconds(1);
 }  // namespace
 
 SimulatedGroup::SimulatedGroup(Options options)
-    : options_(std::move(options)), random_(options_.seed), coordinator_(options_.ranks, options_.quorum) {
+    : options_(std::move(options)),
+      random_(options_.seed),
+      coordinator_(options_.ranks, options_.quorum, options_.mode) {
   for (int rank = 0; rank < options_.ranks; ++rank) {
     Engine::Options engine;
     engine.rank = rank;
@@ -89,11 +91,14 @@ void SimulatedGroup::arrive(int number) {
     return;
   }
   const SlotOperation operation = operationAt(rank.at);
+  const Engine::Arrival arrival = rank.engine.arrive(operation, now_);
+  if (std::holds_alternative<Engine::Wait>(arrival)) {
+    return;
+  }
   const std::int64_t gradient = operation.bucket ? std::uniform_int_distribution<std::int64_t>(1, 1000)(random_) : 0;
   if (operation.bucket) {
     brought_[*operation.bucket] += gradient;
   }
-  const Engine::Arrival arrival = rank.engine.arrive(operation, now_);
   if (const auto* order = std::get_if<Engine::Issue>(&arrival)) {
     std::int64_t contribution = operation.kind == SlotOperation::Kind::kBroadcast
                                     ? (operation.root == number ? static_cast<std::int64_t>(rank.at) : 0)
@@ -104,7 +109,7 @@ void SimulatedGroup::arrive(int number) {
     if (!operation.bucket && operation.kind == SlotOperation::Kind::kAllReduce) {
       contribution = static_cast<std::int64_t>(rank.at);
     }
-    issue(number, order->slot, operation, contribution);
+    issue(number, order->slot, operation, contribution, false);
     rank.blockedIn = order->slot;
   } else if (const auto* taken = std::get_if<Engine::Take>(&arrival)) {
     if (taken->owes) {
@@ -117,7 +122,8 @@ void SimulatedGroup::arrive(int number) {
   fill(number);
 }
 
-void SimulatedGroup::issue(int number, Slot slot, const SlotOperation& operation, std::int64_t contribution) {
+void SimulatedGroup::issue(int number, Slot slot, const SlotOperation& operation, std::int64_t contribution,
+                           bool byProxy) {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
   if (slot != rank.issued) {
     faults_.push_back("rank " + std::to_string(number) + " issues slot " + std::to_string(slot) + " after " +
@@ -130,6 +136,7 @@ void SimulatedGroup::issue(int number, Slot slot, const SlotOperation& operation
   }
   state.operation = operation;
   state.sum += contribution;
+  state.contributors += byProxy ? 0 : 1;
   if (++state.issued == options_.ranks && operation.bucket) {
     applied_[*operation.bucket] += state.sum;
   }
@@ -139,7 +146,8 @@ void SimulatedGroup::fill(int number) {
   Rank& rank = ranks_[static_cast<std::size_t>(number)];
   while (const auto order = rank.engine.nextFill(now_)) {
     const std::int64_t contribution = order->withResidual ? takeResidual(rank, *order->operation.bucket) : 0;
-    issue(number, order->slot, order->operation, contribution);
+    issue(number, order->slot, order->operation, contribution, true);
+    rank.participants[order->slot] = order->participants;
   }
 }
 
@@ -163,8 +171,22 @@ void SimulatedGroup::complete(int number) {
   if (rank.blockedIn && *rank.blockedIn < rank.told) {
     // Of a root that runs ahead, the sum is not known yet, but what it sent is all there is.
     rank.results.push_back(slots_[*rank.blockedIn].sum);
+    const auto filled = rank.participants.find(*rank.blockedIn);
+    checkParticipants(number, *rank.blockedIn,
+                      filled == rank.participants.end() ? rank.engine.participantsOf(*rank.blockedIn) : filled->second);
     rank.blockedIn.reset();
     ++rank.at;
+  }
+}
+
+// In drop mode every rank has to know how many gradients a sum holds.
+void SimulatedGroup::checkParticipants(int number, Slot slot, std::uint32_t participants) {
+  const SlotState& state = slots_[slot];
+  if (options_.mode == MitigationMode::kDrop && state.operation->bucket &&
+      (participants == 0 ? static_cast<std::uint32_t>(options_.ranks) : participants) != state.contributors) {
+    faults_.push_back("rank " + std::to_string(number) + " takes " + std::to_string(participants) +
+                      " to have taken part in slot " + std::to_string(slot) + ", where " +
+                      std::to_string(state.contributors) + " did");
   }
 }
 
@@ -176,6 +198,12 @@ void SimulatedGroup::tell(int number) {
   }
   if (told.refusal) {
     post([this, refusal = *told.refusal] { carry(coordinator_.hear(refusal, now_)); });
+  }
+  for (const auto& reservation : told.reservations) {
+    post([this, reservation] { carry(coordinator_.hear(reservation, now_)); });
+  }
+  for (const auto& acknowledgement : told.acknowledgements) {
+    post([this, acknowledgement] { carry(coordinator_.hear(acknowledgement, now_)); });
   }
   if (told.caughtUp) {
     post([this, caughtUp = *told.caughtUp] { carry(coordinator_.hear(caughtUp, now_)); });
@@ -199,10 +227,14 @@ void SimulatedGroup::carry(const std::vector<Coordinator::Order>& orders) {
       Engine& engine = ranks_[static_cast<std::size_t>(order.rank)].engine;
       if (const auto* request = std::get_if<JoinRequest>(&order.message)) {
         engine.requested(*request);
-        fill(order.rank);
+      } else if (const auto* behind = std::get_if<Behind>(&order.message)) {
+        engine.heard(*behind);
+      } else if (const auto* announcement = std::get_if<Announcement>(&order.message)) {
+        engine.heard(*announcement);
       } else {
-        engine.heard(std::get<Behind>(order.message));
+        engine.heard(std::get<Go>(order.message));
       }
+      fill(order.rank);
     });
   }
 }

@@ -57,11 +57,13 @@ class SimulatedGroup {
     Slot issued = 0;
     Slot told = 0;  // complete slots that the engine was told of
     std::map<BucketId, std::int64_t> residual;
+    std::map<Slot, std::uint32_t> participants;  // of slots that were filled for it
     std::vector<std::int64_t> results;
   };
   struct SlotState {
     int issued = 0;
     std::int64_t sum = 0;
+    std::uint32_t contributors = 0;  // main threads
     std::optional<SlotOperation> operation;
     int released = 0;  // ranks whose main thread has the result
   };
@@ -70,7 +72,8 @@ class SimulatedGroup {
   std::size_t length() const { return options_.program.size() * static_cast<std::size_t>(options_.steps); }
   bool happen();
   void arrive(int rank);
-  void issue(int rank, Slot slot, const SlotOperation& operation, std::int64_t contribution);
+  void issue(int rank, Slot slot, const SlotOperation& operation, std::int64_t contribution, bool byProxy);
+  void checkParticipants(int rank, Slot slot, std::uint32_t participants);
   void fill(int rank);
   void complete(int rank);
   void tell(int rank);

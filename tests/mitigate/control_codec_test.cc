@@ -18,7 +18,11 @@ std::vector<ControlMessage> messages() {
           Refusal{3, true},
           JoinRequest{kRange},
           Behind{true, 0},
-          Behind{false, 5000}};
+          Behind{false, 5000},
+          Reservation{3, 9, true},
+          Announcement{9, 6},
+          Acknowledgement{0, 9},
+          Go{9, 6}};
 }
 
 TEST(ControlCodec, everyMessageIsReadAsItWasWritten) {

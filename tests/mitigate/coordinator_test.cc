@@ -96,6 +96,49 @@ TEST(CoordinatorTest, longestOverrunIsToldWhenNobodyIsBehindAnyMore) {
   EXPECT_EQ(told, (std::vector<Order>{{0, Behind{false, 600}}, {1, Behind{false, 600}}, {2, Behind{false, 600}}}));
 }
 
+// ---- Drop ----
+
+std::vector<Order> withoutBehind(std::vector<Order> orders) {
+  std::erase_if(orders, [](const Order& order) { return std::holds_alternative<Behind>(order.message); });
+  return orders;
+}
+
+TEST(CoordinatorTest, inDropTheAbsentJoinOnceAllParticipantsKnow) {
+  Coordinator coordinator(4, 2, MitigationMode::kDrop);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  coordinator.hear(PendingReport{1, true, kSlot9}, at(1));
+  EXPECT_TRUE(withoutBehind(coordinator.hear(Reservation{3, 9, true}, at(2))).empty());
+  const auto announced = coordinator.hear(Reservation{2, 9, false}, at(3));
+  EXPECT_EQ(announced, (std::vector<Order>{{0, Announcement{9, 3}}, {1, Announcement{9, 3}}, {2, Announcement{9, 3}}}));
+  EXPECT_TRUE(coordinator.hear(Acknowledgement{0, 9}, at(4)).empty());
+  EXPECT_TRUE(coordinator.hear(Acknowledgement{1, 9}, at(5)).empty());
+  EXPECT_EQ(coordinator.hear(Acknowledgement{2, 9}, at(6)), (std::vector<Order>{{3, Go{9, 3}}}));
+}
+
+TEST(CoordinatorTest, inDropWhereNobodyIsAbsentNothingIsAnnounced) {
+  Coordinator coordinator(2, 1, MitigationMode::kDrop);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  EXPECT_TRUE(coordinator.hear(Reservation{1, 9, false}, at(1)).empty());
+}
+
+TEST(CoordinatorTest, inDropWhatMayHaveBeenLostIsSaidAgain) {
+  Coordinator coordinator(2, 1, MitigationMode::kDrop);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  coordinator.hear(Reservation{1, 9, true}, at(1));
+  EXPECT_TRUE(coordinator.hear(PendingReport{0, true, kSlot9}, at(2)).empty());
+  EXPECT_EQ(coordinator.hear(PendingReport{0, true, kSlot9}, at(1) + Coordinator::kRetry),
+            (std::vector<Order>{{0, Announcement{9, 1}}}));
+  EXPECT_EQ(coordinator.hear(Acknowledgement{0, 9}, at(30)), (std::vector<Order>{{1, Go{9, 1}}}));
+  EXPECT_EQ(coordinator.hear(PendingReport{0, true, kSlot9}, at(30) + Coordinator::kRetry),
+            (std::vector<Order>{{1, Go{9, 1}}}));
+}
+
+TEST(CoordinatorTest, inDropAnAnswerOfOneThatWasNotAskedIsIgnored) {
+  Coordinator coordinator(4, 2, MitigationMode::kDrop);
+  EXPECT_TRUE(coordinator.hear(Reservation{3, 9, true}, at(0)).empty());
+  EXPECT_TRUE(coordinator.hear(Acknowledgement{3, 9}, at(0)).empty());
+}
+
 TEST(CoordinatorTest, strangersAreIgnored) {
   Coordinator coordinator(2, 1);
   EXPECT_TRUE(coordinator.hear(PendingReport{2, true, kSlot9}, at(0)).empty());

@@ -81,16 +81,6 @@ TEST_F(EngineTest, residualsOfBucketsDoNotMix) {
   EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{4, true}));
 }
 
-TEST_F(EngineTest, whatIsDroppedIsNeverCarried) {
-  makeEngine({.mode = MitigationMode::kDrop});
-  arrive(bucketOf(0));
-  request(1, {bucketOf(0)});
-  engine.nextFill(now);
-  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, false}));
-  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, false}));
-  EXPECT_EQ(engine.ledger().total().dropped, 1U);
-}
-
 TEST_F(EngineTest, anotherCallThanTheOneFilledIsAnError) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
@@ -245,7 +235,7 @@ TEST_F(EngineTest, aReportIsRepeatedWhileTheSlotWaits) {
 }
 
 TEST_F(EngineTest, whileARankIsBehindASlotIsToldAtOnceAndAgainBeyondTheGrace) {
-  engine.heard({true, 0});
+  engine.heard(Behind{true, 0});
   arrive(bucketOf(0));
   EXPECT_EQ(engine.tell(now).pending, (PendingReport{0, false, {0, {bucketOf(0)}}}));
   EXPECT_EQ(engine.tell(now + ms(1)).pending, std::nullopt);
@@ -267,6 +257,74 @@ TEST_F(EngineTest, whoIsAskedForASlotThatItHasIssuedSaysSo) {
   arrive(bucketOf(0));
   request(1, {bucketOf(0)});
   EXPECT_EQ(engine.tell(now).caughtUp, (CaughtUp{0, 2, 0}));
+}
+
+// ---- Drop ----
+
+TEST_F(EngineTest, inDropASlotIsReservedAnsweredForAndFilledOnTheGo) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
+  EXPECT_EQ(engine.tell(now).reservations, (std::vector<Reservation>{{0, 1, true}}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, false}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Engine::Wait{})) << "slot 2 comes after slot 1, which nobody has issued";
+  engine.heard(Go{1, 3});
+  EXPECT_EQ(engine.nextFill(now), (Fill{1, bucketOf(0), false, 3}));
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{2, false})) << "what was dropped is never carried";
+  EXPECT_EQ(engine.ledger().total(), (BucketLedger{3, 2, 0, 1, 0, 0, 0}));
+}
+
+TEST_F(EngineTest, inDropWhoHasIssuedTheSlotSaysThatItTakesPart) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  request(0, {bucketOf(0)});
+  EXPECT_EQ(engine.tell(now).reservations, (std::vector<Reservation>{{0, 0, false}}));
+}
+
+TEST_F(EngineTest, aRequestThatIsRepeatedIsAnsweredAgain) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill(now);
+  engine.tell(now);
+  request(1, {bucketOf(0)});
+  EXPECT_EQ(engine.tell(now).reservations, (std::vector<Reservation>{{0, 1, true}}));
+}
+
+TEST_F(EngineTest, aGoForAnotherSlotChangesNothing) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill(now);
+  engine.heard(Go{2, 3});
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
+}
+
+TEST_F(EngineTest, aParticipantLearnsHowManyTheyAreAndSaysSo) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  engine.heard(Announcement{0, 3});
+  EXPECT_EQ(engine.tell(now).acknowledgements, (std::vector<Acknowledgement>{{0, 0}}));
+  EXPECT_EQ(engine.participantsOf(0), 3U);
+  EXPECT_EQ(engine.participantsOf(0), 0U);
+}
+
+TEST_F(EngineTest, anAnnouncementOfASlotThatDoesNotWaitIsIgnored) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  engine.completed(0, now);
+  engine.heard(Announcement{0, 3});
+  engine.heard(Announcement{7, 3});
+  EXPECT_TRUE(engine.tell(now).acknowledgements.empty());
+  EXPECT_EQ(engine.participantsOf(0), 0U);
+}
+
+TEST_F(EngineTest, whoHasStoodDownGoesOnWithWhatItHasBegun) {
+  arrive(bucketOf(0));
+  EXPECT_TRUE(engine.tell(now + kGrace).pending);
+  engine.standDown();
+  EXPECT_TRUE(engine.tell(now + kGrace + Engine::kRepeat).pending);
 }
 
 // ---- What it learns ----
@@ -300,13 +358,13 @@ TEST_F(EngineTest, aWaitThatWasCutShortCountsAsItWouldHaveBeen) {
     now += ms(3.1);
     const bool told = engine.tell(now).pending.has_value();
     if (told) {
-      engine.heard({true, 0});
+      engine.heard(Behind{true, 0});
     } else {
       now += ms(6.9);
     }
     engine.completed(20 + static_cast<Slot>(step), now);
     if (told) {
-      engine.heard({false, 6900});
+      engine.heard(Behind{false, 6900});
     }
   }
   arrive(bucketOf(0), 28);
