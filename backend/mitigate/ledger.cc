@@ -23,6 +23,20 @@ void Ledger::dropped(BucketId bucket) {
   ++ledger.dropped;
 }
 
+void Ledger::discardLast(BucketId bucket) {
+  const auto owed = owed_.find(bucket);
+  if (owed == owed_.end()) {
+    return;
+  }
+  owed->second.pop_back();
+  if (owed->second.empty()) {
+    owed_.erase(owed);
+  }
+  BucketLedger& ledger = buckets_[bucket];
+  --ledger.pending;
+  ++ledger.dropped;
+}
+
 bool Ledger::carried(BucketId bucket, std::uint64_t number) {
   const auto owed = owed_.find(bucket);
   if (owed == owed_.end()) {

@@ -33,6 +33,8 @@ class Ledger {
   // The main thread's gradient of a slot that was filled for it.
   void owed(BucketId bucket, std::uint64_t number);
   void dropped(BucketId bucket);
+  // The last that was owed is none after all: it cannot be carried.
+  void discardLast(BucketId bucket);
   // A contribution takes all that the bucket owes with it. Says whether that is anything.
   bool carried(BucketId bucket, std::uint64_t number);
   bool owes(BucketId bucket) const;
