@@ -59,7 +59,7 @@ FEATURES = (
     _script("`new_group`, with its options; `new_subgroups`", "new_group", ranks=4, elsewhere=GROUPS),
     _script("`split_group`", "split_group", ranks=4, elsewhere=GROUPS),
     _script("functional collectives, and those with gradients", "functional_collectives", elsewhere=SAME),
-    _script("DDP with communication hooks, built in and in Python", "ddp_comm_hooks", quick=True, elsewhere=SAME),
+    _script("DDP with communication hooks, built in and in Python", "ddp_comm_hooks", elsewhere=SAME),
     _script("ZeroRedundancyOptimizer", "zero_redundancy_optimizer", elsewhere=SAME),
     _script("ZeroRedundancyOptimizer that overlaps with DDP", "zero_overlap", works="refused, as on gloo"),
     _script("`Join`", "join", elsewhere=SAME),
@@ -77,7 +77,7 @@ FEATURES = (
         elsewhere=SAME,
     ),
     _script("`torch.compile` of DDP and of collectives: inductor", "compiled", arguments=("inductor",)),
-    _script("torch.distributed.checkpoint: save and load", "checkpoint", quick=True),
+    _script("torch.distributed.checkpoint: save and load", "checkpoint"),
     _script("torch.distributed.checkpoint: asynchronous save", "checkpoint_async", quick=True),
     _script("RPC beside the group", "rpc", quick=True),
     _script(
