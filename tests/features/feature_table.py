@@ -27,8 +27,9 @@ nothing of us: it is run by bare `torchrun` and by `straggler run`.
 environment of its own, build/others. `make test` runs the rows that do not say `others.sh`, and fails where one of
 them is not what it says here.
 
-Under the name `straggler_gloo` torch does not take the group for one of gloo's: what it refuses by that name, an
-overlapping ZeroRedundancyOptimizer, it does not refuse then.
+Under the name `straggler_gloo` torch does not take the group for one of gloo's. What it refuses by that name, an
+overlapping ZeroRedundancyOptimizer, it does not refuse then, and the job may hang as torch says of gloo: such a job of
+two ranks hung in its fifth step. `straggler run` leaves the refusal as it is.
 
 RPC has a gloo group of its own while it starts, which is none of the job's process groups: it is not recorded.
 
