@@ -83,7 +83,12 @@ bool Collector::allFinal() const {
 
 bool Collector::finish(Instant now) {
   begun_ = begun_.value_or(now);
-  finishing_ = finishing_.value_or(now);
+  if (!finishing_) {
+    finishing_ = now;
+    for (const auto& exchange : exchanges_) {
+      exchange->ending();
+    }
+  }
   receive(now);
   if (!allFinal()) {
     if (!leavingAnnounced_ && now - *finishing_ >= kFinalPatience) {
