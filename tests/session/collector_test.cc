@@ -192,6 +192,16 @@ TEST_F(CollectorTest, rankThatAnswersTheAnnouncementEndsTheWait) {
   EXPECT_TRUE(collector_.finish(clock_.now()));
 }
 
+TEST_F(CollectorTest, endsAtOnceWhereTheTransportIsGone) {
+  auto frames = job_.frames();
+  frames.pop_back();
+  feed(frames);
+  other_->answer = Exchange::Sent::kGone;
+  EXPECT_EQ(finish(), 0);
+  EXPECT_EQ(log_->ended.front().ranksReported, 4U) << "what had come before is there";
+  EXPECT_NE(log_->ended.front().notes.front().find("rank 3 has not told its end"), std::string::npos);
+}
+
 TEST_F(CollectorTest, isArmedBeforeItEndsHoweverShortTheJob) {
   finish();
   EXPECT_EQ(log_->calls, (Calls{"started", "armed", "ended"}));
