@@ -3,7 +3,8 @@
 // Twice a second at first, and after every 256 turns half as often, down to one in 64 s: what a job leaves in the file
 // grows with the logarithm of its length. The end of a session is no time to wait for a turn: from then on each is due.
 //
-//   a job of one minute: 120 turns.   of one hour: 256 + 256 + 256 + ... (1 s, 2 s, 4 s, 8 s apart): about 1,250
+//   a job of one minute: 120 turns at most. Of one hour: 256 half a second apart, 256 a second apart, and so on, up to 8 s:
+//   about 1,230
 //
 // Thread safety: none; it belongs to the thread that sends.
 #pragma once
