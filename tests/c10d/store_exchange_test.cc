@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
 #include <thread>
@@ -103,14 +105,16 @@ milliseconds durationOf(const std::function<void()>& work) {
 TEST(StoreExchange, framesOfEveryRankArriveOnceAndInOrder) {
   constexpr int kFrames = 200;
   const std::vector<int> ranks = {0, 1, 2, 3};
-  for (const auto& kind : kWithQueues) {
+  for (const auto& kind : kAll) {
     SCOPED_TRACE(kind.name);
     const StorePtr store = prefixed(kind.make());
     StoreExchange root(store, 0, ranks);
+    root.ending();  // no turns
     std::vector<std::thread> senders;
     for (const int rank : {1, 2, 3}) {
       senders.emplace_back([&store, &ranks, rank] {
         StoreExchange exchange(store, rank, ranks);
+        exchange.ending();
         for (int number = 0; number < kFrames; ++number) {
           sendPatiently(exchange, frame(rank, number));
         }
@@ -147,7 +151,44 @@ TEST(StoreExchange, withoutQueuesARankOffersOneFrameATurn) {
   }
 }
 
-// The same bytes twice are two frames, and no turn is missed.
+// A rank's last frames wait for no turn, though one has just been taken; the root's look for none either.
+TEST(StoreExchange, withoutQueuesTheEndWaitsForNoTurn) {
+  constexpr int kLastFrames = 5;
+  for (const auto& kind : kWithoutQueues) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = prefixed(kind.make());
+    StoreExchange root(store, 0, {0, 1});
+    StoreExchange one(store, 1, {0, 1});
+    EXPECT_EQ(one.send(frame(1, 0)), Exchange::Sent::kYes);
+    EXPECT_EQ(receive(root, 1, milliseconds(300)).size(), 1U);
+    EXPECT_FALSE(root.receive());
+    one.ending();
+    root.ending();
+    std::vector<Frame> last;
+    for (int number = 1; number <= kLastFrames; ++number) {
+      last.push_back(frame(1, number));
+      EXPECT_EQ(one.send(last.back()), Exchange::Sent::kYes);
+    }
+    std::vector<Frame> received;
+    EXPECT_LE(durationOf([&] { received = receive(root, kLastFrames, milliseconds(1000)); }), milliseconds(100));
+    EXPECT_EQ(received, last);
+  }
+}
+
+// Nothing is written over: a root that stood still for longer than a turn gets every frame.
+TEST(StoreExchange, withoutQueuesARootThatIsBusyLosesNoFrame) {
+  const StorePtr store = fileStore();
+  StoreExchange root(store, 0, {0, 1});
+  StoreExchange one(store, 1, {0, 1});
+  std::vector<Frame> sent;
+  for (int number = 0; number < 3; ++number) {
+    sent.push_back(frame(1, number));
+    sendPatiently(one, sent.back());
+  }
+  EXPECT_EQ(receive(root, 3, milliseconds(300)), sent);
+}
+
+// The same bytes twice are two frames.
 TEST(StoreExchange, withoutQueuesAFrameLikeTheLastIsSeen) {
   const StorePtr store = legacyStore();
   StoreExchange root(store, 0, {0, 1});
@@ -163,11 +204,13 @@ TEST(StoreExchange, withoutQueuesAFrameLikeTheLastIsSeen) {
 
 TEST(StoreExchange, whatWaitsIsBoundedWhenTheRootDoesNotListen) {
   const std::vector<int> ranks = {0, 1};
-  for (const auto& kind : kWithQueues) {
+  for (const auto& kind : kAll) {
     SCOPED_TRACE(kind.name);
     const StorePtr store = kind.make();
     StoreExchange root(store, 0, ranks);
     StoreExchange one(store, 1, ranks);
+    one.ending();  // no turns
+    root.ending();
     int sent = 0;
     while (sent < 1000 && one.send(frame(1, sent)) == Exchange::Sent::kYes) {
       ++sent;
@@ -184,17 +227,20 @@ TEST(StoreExchange, whatWaitsIsBoundedWhenTheRootDoesNotListen) {
 
 TEST(StoreExchange, theNumberOfKeysStaysBounded) {
   const std::vector<int> ranks = {0, 1};
-  for (const auto& kind : kWithQueues) {
+  for (const auto& kind : kAll) {
     SCOPED_TRACE(kind.name);
     const StorePtr store = kind.make();
+    const auto before = store->getNumKeys();  // a FileStore has one of its own
     StoreExchange root(store, 0, ranks);
     StoreExchange one(store, 1, ranks);
+    one.ending();  // no turns
+    root.ending();
     for (int number = 0; number < 1000; ++number) {
       sendPatiently(one, frame(1, number));
       EXPECT_EQ(receive(root, 1, milliseconds(1000)), std::vector<Frame>{frame(1, number)});
     }
     root.announceLeaving();
-    EXPECT_LE(store->getNumKeys(), 4);  // a round for each rank, the queue, the leave
+    EXPECT_LE(store->getNumKeys(), before + 4);  // a round for each rank, the queue, the leave
   }
 }
 
@@ -384,6 +430,35 @@ TEST(StoreExchange, theDeathOfTheServerIsNoPageOfTorchs) {
   EXPECT_EQ(exchange.send(frame(1, 0)), Exchange::Sent::kGone);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(exchange.lastError(), "its server closed the connection");
+}
+
+// torch would wait for a file of that name, and what is set would make one.
+TEST(StoreExchange, aFileThatIsRemovedIsNoticedAtOnceAndNotMadeAgain) {
+  for (const bool replaced : {false, true}) {
+    SCOPED_TRACE(replaced ? "another in its place" : "none in its place");
+    const StorePtr store = fileStore();
+    const std::string path = dynamic_cast<c10d::FileStore&>(*store).getPath();
+    StoreExchange root(store, 0, {0, 1});
+    StoreExchange one(store, 1, {0, 1});
+    EXPECT_EQ(one.send(frame(1, 0)), Exchange::Sent::kYes);
+    const std::string kept = path + "_kept";  // so that its inode is not used again
+    ASSERT_EQ(rename(path.c_str(), kept.c_str()), 0);
+    if (replaced) {
+      std::ofstream(path).flush();
+    }
+    EXPECT_LE(durationOf([&] {
+                EXPECT_FALSE(one.rootLeaving());
+                EXPECT_EQ(one.send(frame(1, 1)), Exchange::Sent::kGone);
+                EXPECT_FALSE(root.receive());
+                root.announceLeaving();
+              }),
+              milliseconds(500));
+    EXPECT_EQ(one.lastError(), "its file was removed");
+    EXPECT_EQ(root.lastError(), "its file was removed");
+    EXPECT_EQ(std::filesystem::exists(path), replaced);
+    std::filesystem::remove(kept);
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(StoreExchange, theRootToleratesTheDeathOfTheServer) {

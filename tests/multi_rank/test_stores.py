@@ -2,6 +2,7 @@
 
 import shutil
 import socket
+import statistics
 import subprocess
 from collections.abc import Callable
 
@@ -36,6 +37,99 @@ def test_a_file_store_serves_and_reports(job: Callable[..., Job]) -> None:
         dist.init_process_group(BACKEND, init_method=f"file://{os.getcwd()}/meeting", rank=RANK, world_size=WORLD)
         """
     assert_reported(job(code + TRAFFIC.replace("\n", "\n        ")).succeeded())
+
+
+def test_leaving_takes_no_longer_than_on_gloo_whatever_ranks_meet_by(job: Callable[..., Job]) -> None:
+    """The last frames wait for nothing, and none is lost: neither of a rank that is on time nor of one that is late."""
+    code = """
+        def leave(backend, store, late):
+            dist.init_process_group(backend, store=store, rank=RANK, world_size=WORLD)
+            dist.all_reduce(torch.ones(8))
+            dist.barrier()
+            if late and RANK == 1:
+                time.sleep(0.05)
+            begun = time.monotonic()
+            dist.destroy_process_group()
+            return time.monotonic() - begun
+
+        def in_a_file(number):
+            return dist.FileStore(f"{os.getcwd()}/{number}", WORLD)
+
+        kinds = {
+            "file": in_a_file,
+            "prefix": lambda number: dist.PrefixStore("a", in_a_file(number)),
+            "tcp": lambda number: store_of_round(),
+        }
+        took = {kind: {"gloo": [], "straggler_gloo": []} for kind in kinds}
+        number = 0
+        for late in (False, False, False, False, False, True):
+            for kind, make in kinds.items():
+                for backend, seconds in took[kind].items():
+                    number += 1
+                    seconds.append(leave(backend, make(number), late))
+        tell(**took)
+        """
+    done = job(code).succeeded()
+    for told in done.told:
+        for kind, seconds in told.items():
+            on_time = {backend: statistics.median(each[:5]) for backend, each in seconds.items()}
+            assert on_time["straggler_gloo"] - on_time["gloo"] < 0.1, (kind, seconds)
+    reports = done.of_type("report")
+    assert [(report["ranks_reported"], report["collectives"], report["notes"]) for report in reports] == [
+        (2, 4, [])
+    ] * 18
+
+
+def test_a_file_that_is_removed_costs_a_line_and_no_wait(beside_gloo: Callable[..., tuple[Job, Job]]) -> None:
+    code = """
+        path = f"{os.getcwd()}/meeting"
+        dist.init_process_group(BACKEND, init_method=f"file://{path}", rank=RANK, world_size=WORLD)
+        dist.all_reduce(torch.ones(8))
+        dist.barrier()
+        if RANK == 0:
+            os.remove(path)
+        dist.barrier()
+        time.sleep(0.6)
+        dist.all_reduce(torch.ones(8))
+        begun = time.monotonic()
+        dist.destroy_process_group()
+        tell(took=time.monotonic() - begun, made_again=os.path.exists(path))
+        """
+    ours, gloos = beside_gloo(code)
+    assert ours.exit_codes == gloos.exit_codes == [0, 0], ours.text() + gloos.text()
+    for rank, gloo_rank in zip(ours.ranks, gloos.ranks, strict=True):
+        assert rank.told["took"] - gloo_rank.told["took"] < 0.5, ours.text()
+        assert not rank.told["made_again"]
+    assert [len(rank.our_lines) for rank in ours.ranks] == [0, 1], ours.text()
+    assert "the store cannot be reached any more (its file was removed)" in ours.ranks[1].our_lines[0]
+    assert len(ours.operations(0)) == len(ours.operations(1)) == 4
+
+
+def test_a_rank_that_is_gone_from_a_file_is_missing_and_waited_for_as_by_a_server(job: Callable[..., Job]) -> None:
+    code = """
+        took = {}
+        for kind in ("file", "tcp"):
+            store = dist.FileStore(f"{os.getcwd()}/meeting", WORLD) if kind == "file" else store_of_round()
+            child = os.fork() if RANK == 1 else 0  # a rank for each kind, so that each can be killed
+            if RANK == 1 and child:
+                os.waitpid(child, 0)
+                continue
+            dist.init_process_group("straggler_gloo", store=store, rank=RANK, world_size=WORLD)
+            dist.all_reduce(torch.ones(8))
+            dist.barrier()
+            if RANK == 1:
+                os.kill(os.getpid(), signal.SIGKILL)
+            begun = time.monotonic()
+            dist.destroy_process_group()
+            took[kind] = time.monotonic() - begun
+        tell(**took)
+        """
+    done = job(code).succeeded()
+    took = done.told[0]
+    assert took["file"] - took["tcp"] < 0.5
+    assert took["file"] > 1, "it was not waited for"
+    for report in done.of_type("report"):
+        assert any("rank 1" in note for note in report["notes"])
 
 
 def test_a_store_of_the_legacy_server_serves_and_reports(job: Callable[..., Job]) -> None:
