@@ -45,7 +45,7 @@ def holds(check: Callable[[Any], None], values: some.SearchStrategy[Any]) -> Non
     while time.monotonic() < end:
         number = random.SystemRandom().getrandbits(64)
         seed(number)(settings(max_examples=1000, **common)(given(values)(counted)))()
-    print(f"\n{check.__name__}: {calls} calls in {SECONDS:.0f} s")
+    print(f"\n{os.environ['PYTEST_CURRENT_TEST']}: {calls} calls in {SECONDS:.0f} s")
 
 
 @some.composite
