@@ -3,10 +3,12 @@
 import shutil
 import socket
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from ranks import Job
+from ranks import Job, read_lines, run_command
 
 TRAFFIC = """
 for _ in range(20):
@@ -59,6 +61,27 @@ def test_a_master_at_an_ipv6_address_serves_and_reports(job: Callable[..., Job])
         dist.init_process_group(BACKEND)
         """
     assert_reported(job(code + TRAFFIC.replace("\n", "\n        "), PORT=port).succeeded())
+
+
+def test_without_ipv6_it_serves_and_reports(tmp_path: Path) -> None:
+    """CASES 5.09: a network of its own, which has the IPv4 loopback and no more."""
+    if not shutil.which("ip") or subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode:
+        pytest.skip("a network of its own takes root, util-linux's unshare and iproute2's ip")
+    within = (
+        "ip link set lo up && echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6 && "
+        'echo 1 >/proc/sys/net/ipv6/conf/lo/disable_ipv6 && ! grep -q . /proc/net/if_inet6 && exec "$@"'
+    )
+    (tmp_path / "script.py").write_text(
+        "import time, torch, torch.distributed as dist\ndist.init_process_group('gloo')\n" + TRAFFIC
+    )
+    run = (str(Path(sys.executable).with_name("straggler")), "run", "--nproc-per-node=2", "script.py")
+    records = tmp_path / "records"
+    done = run_command(
+        tmp_path, "/usr/bin/env", "unshare", "--net", "sh", "-c", within, "sh", *run, STRAGGLER_DIR=str(records)
+    )
+    assert done.returncode == 0, done.stderr
+    report = read_lines(records / "job.jsonl")[-1]
+    assert (report["ranks_reported"], report["collectives"], report["notes"]) == (2, 42, [])
 
 
 def test_a_host_name_that_does_not_resolve_is_no_matter_of_ours(beside_gloo: Callable[..., tuple[Job, Job]]) -> None:
