@@ -98,3 +98,40 @@ def test_a_host_name_that_does_not_resolve_is_no_matter_of_ours(beside_gloo: Cal
     assert ours.told[0]["host"] == gloos.told[0]["host"] == "nowhere-at-all"
     assert ours.exit_codes == gloos.exit_codes == [0, 0], ours.text() + gloos.text()
     assert_reported(ours)
+
+
+def test_a_connection_of_ours_that_is_reset_costs_a_line_and_the_figures_of_its_rank(job: Callable[..., Job]) -> None:
+    """CASES 5.13: rank 1's. It is not made again; training, the records and the report of the others are as before."""
+    code = """
+        import socket
+
+        def to_store():
+            found = set()
+            for number in map(int, os.listdir("/proc/self/fd")):
+                try:
+                    with socket.socket(fileno=os.dup(number)) as end:
+                        if end.getpeername()[1] == int(os.environ["MASTER_PORT"]):
+                            found.add(number)
+                except OSError:
+                    pass  # no socket, or none with another end
+            return found
+
+        store = store_of_round()
+        users = to_store()
+        dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD)
+        for number in range(60):
+            dist.all_reduce(torch.ones(2))
+            time.sleep(0.02)
+            if number == 20 and RANK == 1:
+                (ours,) = to_store() - users
+                with socket.socket(fileno=os.dup(ours)) as end:
+                    end.shutdown(socket.SHUT_RDWR)
+        dist.new_group()  # the user's own connection is as it was
+        dist.destroy_process_group()
+        """
+    done = job(code).succeeded()
+    assert not done.ranks[0].our_lines, done.text()
+    (line,) = done.ranks[1].our_lines
+    assert "rank 1: the store cannot be reached any more" in line
+    assert [len(done.operations(rank)) for rank in range(2)] == [60, 60]
+    assert any("rank 1 has not told its end" in note for note in done.report["notes"])
