@@ -5,10 +5,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -278,6 +280,113 @@ TEST(StoreExchange, twoSessionsOnOneStoreDoNotMix) {
     StoreExchange root(store, 0, ranks);
     EXPECT_EQ(receive(root, 2, milliseconds(600)), std::vector<Frame>{frame(1, 2)});
   }
+}
+
+// ---- Many ranks ----
+
+// Counts the calls that ask or tell the store something.
+class CountingStore final : public c10d::HashStore {
+ public:
+  int calls() const { return calls_; }
+  void set(const std::string& key, const std::vector<uint8_t>& value) override {
+    ++calls_;
+    HashStore::set(key, value);
+  }
+  std::vector<uint8_t> get(const std::string& key) override {
+    ++calls_;
+    return HashStore::get(key);
+  }
+  int64_t add(const std::string& key, int64_t value) override {
+    ++calls_;
+    return HashStore::add(key, value);
+  }
+  bool check(const std::vector<std::string>& keys) override {
+    ++calls_;
+    return HashStore::check(keys);
+  }
+  void queuePush(const std::string& key, const std::vector<uint8_t>& value) override {
+    ++calls_;
+    HashStore::queuePush(key, value);
+  }
+  std::vector<uint8_t> queuePop(const std::string& key, bool block) override {
+    ++calls_;
+    return HashStore::queuePop(key, block);
+  }
+  int64_t queueLen(const std::string& key) override {
+    ++calls_;
+    return HashStore::queueLen(key);
+  }
+
+ private:
+  std::atomic<int> calls_{0};
+};
+
+// All ranks of a session in one thread, the root first.
+std::vector<std::unique_ptr<StoreExchange>> session(const StorePtr& store, int size) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(rank);
+  }
+  std::vector<std::unique_ptr<StoreExchange>> exchanges;
+  for (const int rank : ranks) {
+    exchanges.push_back(std::make_unique<StoreExchange>(store, rank, ranks));
+  }
+  return exchanges;
+}
+
+// One turn: every rank sends a frame, asks whether the root leaves and looks for a report; the root takes all frames.
+void turn(const std::vector<std::unique_ptr<StoreExchange>>& exchanges) {
+  for (std::size_t rank = 1; rank < exchanges.size(); ++rank) {
+    EXPECT_FALSE(exchanges[rank]->rootLeaving());
+    EXPECT_EQ(exchanges[rank]->send(frame(static_cast<int>(rank), 0)), Exchange::Sent::kYes);
+    exchanges[rank]->published();
+  }
+  std::size_t received = 0;
+  while (exchanges.front()->receive()) {
+    ++received;
+  }
+  EXPECT_EQ(received, exchanges.size() - 1);
+}
+
+TEST(StoreExchange, theCallsOnTheStoreAreAsManyPerRankHoweverManyRanks) {
+  for (const int size : {4, 16, 64}) {
+    SCOPED_TRACE(size);
+    const auto store = c10::make_intrusive<CountingStore>();
+    const auto exchanges = session(store, size);
+    EXPECT_EQ(store->calls(), 2 * size);  // its round, and whether there are queues
+    for (int round = 0; round < 3; ++round) {
+      const int before = store->calls();
+      turn(exchanges);
+      // Each rank: leaving, length, push, in the first turn the report; the root: length and pop, and one length at the end.
+      EXPECT_EQ(store->calls() - before, (round == 0 ? 6 : 5) * (size - 1) + 1);
+    }
+  }
+}
+
+TEST(StoreExchange, twoHundredRanksThatStartAtOnceAllConnect) {
+  constexpr int kRanks = 200;
+  const StorePtr server = libuvStore();
+  std::vector<int> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.push_back(rank);
+  }
+  StoreExchange root(server, 0, ranks);
+  std::vector<std::thread> starting;
+  for (int rank = 1; rank < kRanks; ++rank) {
+    starting.emplace_back([&server, &ranks, rank] {
+      StoreExchange exchange(server, rank, ranks);
+      sendPatiently(exchange, frame(rank, 0));
+      EXPECT_EQ(exchange.lastError(), "");
+    });
+  }
+  for (auto& rank : starting) {
+    rank.join();
+  }
+  std::map<int, int> heard;
+  for (const auto& bytes : receive(root, kRanks - 1, milliseconds(5000))) {
+    ++heard[rankOf(bytes)];
+  }
+  EXPECT_EQ(heard.size(), static_cast<std::size_t>(kRanks - 1));
 }
 
 // ---- Reports reach every rank ----

@@ -4,10 +4,12 @@ import shutil
 import socket
 import statistics
 import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
-from ranks import Job
+from ranks import Job, read_lines, run_command
 
 TRAFFIC = """
 for _ in range(20):
@@ -155,6 +157,27 @@ def test_a_master_at_an_ipv6_address_serves_and_reports(job: Callable[..., Job])
     assert_reported(job(code + TRAFFIC.replace("\n", "\n        "), PORT=port).succeeded())
 
 
+def test_without_ipv6_it_serves_and_reports(tmp_path: Path) -> None:
+    """CASES 5.09: a network of its own, which has the IPv4 loopback and no more."""
+    if not shutil.which("ip") or subprocess.run(["unshare", "--net", "true"], capture_output=True).returncode:
+        pytest.skip("a network of its own takes root, util-linux's unshare and iproute2's ip")
+    within = (
+        "ip link set lo up && echo 1 >/proc/sys/net/ipv6/conf/all/disable_ipv6 && "
+        'echo 1 >/proc/sys/net/ipv6/conf/lo/disable_ipv6 && ! grep -q . /proc/net/if_inet6 && exec "$@"'
+    )
+    (tmp_path / "script.py").write_text(
+        "import time, torch, torch.distributed as dist\ndist.init_process_group('gloo')\n" + TRAFFIC
+    )
+    run = (str(Path(sys.executable).with_name("straggler")), "run", "--nproc-per-node=2", "script.py")
+    records = tmp_path / "records"
+    done = run_command(
+        tmp_path, "/usr/bin/env", "unshare", "--net", "sh", "-c", within, "sh", *run, STRAGGLER_DIR=str(records)
+    )
+    assert done.returncode == 0, done.stderr
+    report = read_lines(records / "job.jsonl")[-1]
+    assert (report["ranks_reported"], report["collectives"], report["notes"]) == (2, 42, [])
+
+
 def test_a_host_name_that_does_not_resolve_is_no_matter_of_ours(beside_gloo: Callable[..., tuple[Job, Job]]) -> None:
     """CASES 5.12: what gloo makes of it is what straggler_gloo makes of it."""
     if not shutil.which("unshare") or subprocess.run(["unshare", "--uts", "true"], capture_output=True).returncode:
@@ -169,3 +192,40 @@ def test_a_host_name_that_does_not_resolve_is_no_matter_of_ours(beside_gloo: Cal
     assert ours.told[0]["host"] == gloos.told[0]["host"] == "nowhere-at-all"
     assert ours.exit_codes == gloos.exit_codes == [0, 0], ours.text() + gloos.text()
     assert_reported(ours)
+
+
+def test_a_connection_of_ours_that_is_reset_costs_a_line_and_the_figures_of_its_rank(job: Callable[..., Job]) -> None:
+    """CASES 5.13: rank 1's. It is not made again; training, the records and the report of the others are as before."""
+    code = """
+        import socket
+
+        def to_store():
+            found = set()
+            for number in map(int, os.listdir("/proc/self/fd")):
+                try:
+                    with socket.socket(fileno=os.dup(number)) as end:
+                        if end.getpeername()[1] == int(os.environ["MASTER_PORT"]):
+                            found.add(number)
+                except OSError:
+                    pass  # no socket, or none with another end
+            return found
+
+        store = store_of_round()
+        users = to_store()
+        dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD)
+        for number in range(60):
+            dist.all_reduce(torch.ones(2))
+            time.sleep(0.02)
+            if number == 20 and RANK == 1:
+                (ours,) = to_store() - users
+                with socket.socket(fileno=os.dup(ours)) as end:
+                    end.shutdown(socket.SHUT_RDWR)
+        dist.new_group()  # the user's own connection is as it was
+        dist.destroy_process_group()
+        """
+    done = job(code).succeeded()
+    assert not done.ranks[0].our_lines, done.text()
+    (line,) = done.ranks[1].our_lines
+    assert "rank 1: the store cannot be reached any more" in line
+    assert [len(done.operations(rank)) for rank in range(2)] == [60, 60]
+    assert any("rank 1 has not told its end" in note for note in done.report["notes"])
