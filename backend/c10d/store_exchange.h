@@ -20,8 +20,8 @@
 // Python's stores are not used: they would need the interpreter lock on a thread of ours. The clone has a connection and a
 // timeout of its own, a few seconds; the user's store is left as it is.
 //
-// A server or a file that is gone is noticed at once. A server that stands still (a stopped process) is not: TCPStore reads most answers
-// without a time limit, so the calling thread waits for as long, and the session leaves it behind when it ends.
+// A server or a file that is gone is noticed at once. A server that stands still (a stopped process) is not: TCPStore reads
+// most answers without a time limit, so the calling thread waits for as long, and the session leaves it behind when it ends.
 #pragma once
 
 #include <atomic>
