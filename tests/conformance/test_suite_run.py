@@ -45,10 +45,17 @@ def test_a_test_that_hangs_is_named_and_nothing_of_it_is_left(tmp_path: Path) ->
 
 def test_a_run_without_outcomes_is_an_error(tmp_path: Path) -> None:
     with pytest.raises((OSError, ValueError)):
-        run_suite("gloo", 2, ["test_that_torch_does_not_have"], left=tmp_path)
+        run_suite("gloo", 2, [TEST], left=tmp_path, PYTEST_ADDOPTS="--no-such-option")  # it ends before it begins
 
 
 def test_settings_of_the_caller_do_not_reach_the_suite(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("STRAGGLER_DIR", "TORCH_DISTRIBUTED_DEBUG", "MASTER_PORT", "CI", "GLOO_SOCKET_IFNAME"):
+    for name in [
+        "STRAGGLER_DIR",
+        "TORCH_DISTRIBUTED_DEBUG",
+        "MASTER_PORT",
+        "CI",
+        "GLOO_SOCKET_IFNAME",
+        "PYTEST_ADDOPTS",
+    ]:
         monkeypatch.setenv(name, "something")
     assert "something" not in environment("gloo", 2, "/folder").values()
