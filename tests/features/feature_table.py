@@ -38,7 +38,8 @@ What does not run on CPU with bare `torchrun` of torch 2.15 either has no row:
 - DDP with `TORCH_DISTRIBUTED_DEBUG=DETAIL`: torch ends by SIGSEGV on gloo, not through the wrapper.
 - DDP with the PowerSGD hook and several buckets: it makes collectives in callbacks and waits for them there, so that
   their order differs by rank, or both of gloo's threads wait. Of 24 jobs of two ranks on bare gloo none came to its end
-  (16 mismatches, 8 deadlocks), of 28 through the wrapper none either (19 and 9). With one bucket it is sound.
+  (20 mismatches, 4 deadlocks), of 24 through the wrapper none either (15 and 9):
+  `.venv/bin/python tests/features/powersgd_buckets.py 24`. With one bucket it is sound, and has its row.
 - Of accelerate's scripts `test_distributed_data_loop.py` hangs, since accelerate joins uneven inputs on GPUs only;
   `test_ddp_comm_hook.py` and `test_merge_weights.py` raise; `test_cli.py` and `test_notebook.py` have no collective;
   those in `external_deps` want GPUs, DeepSpeed or downloads.
