@@ -34,7 +34,7 @@ SECONDS = 300
 OPTIONS = {
     "asan": {
         "ASAN_OPTIONS": "detect_stack_use_after_return=1:log_path={log}",
-        "UBSAN_OPTIONS": "print_stacktrace=1:log_path={log}",
+        "UBSAN_OPTIONS": "print_stacktrace=1",  # g++'s says it on standard error, whatever log_path
     },
     "tsan": {
         "TSAN_OPTIONS": "ignore_noninstrumented_modules=1:die_after_fork=0:second_deadlock_stack=1:history_size=5:"
@@ -71,9 +71,9 @@ class Setting:
         paths = [subprocess.check_output([compiler, f"-print-file-name={name}"], text=True).strip() for name in names]
         return " ".join(paths)
 
-    def found(self, name: str) -> int:
-        """How many reports there are in the files of `name`, which are printed."""
-        count = 0
+    def found(self, name: str, said: str) -> int:
+        """How many reports there are in the files of `name`, which are printed, and in what its processes said."""
+        count = len(REPORTED.findall(said))
         for path in sorted(self.reports.glob(re.sub(r"\W+", "-", name) + ".*")):
             text = path.read_text(errors="replace")
             number = len(REPORTED.findall(text))
@@ -92,12 +92,12 @@ def planted(setting: Setting) -> list[str]:
     for fault in PLANTED[setting.sanitizer]:
         code = f"import ctypes, torch; ctypes.CDLL({str(library)!r}).{fault}()"
         environment = {**os.environ, **setting.environment(f"planted {fault}")}
-        done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, timeout=SECONDS)
-        said = "".join(path.read_text() for path in setting.reports.glob(f"planted-{fault}.*"))
+        done = subprocess.run(
+            [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=SECONDS
+        )
+        said = done.stderr + "".join(path.read_text() for path in setting.reports.glob(f"planted-{fault}.*"))
         if done.returncode == 0 or not REPORTED.search(said) or "planted.cc" not in said:
-            wrong.append(
-                f"{fault} was planted and is not reported: exit code {done.returncode}\n{done.stderr.decode()}"
-            )
+            wrong.append(f"{fault} was planted and is not reported: exit code {done.returncode}\n{said}")
         else:
             print(f"planted {fault}: reported, as it has to be")
     return wrong
@@ -110,7 +110,7 @@ def programs(setting: Setting) -> list[str]:
         environment = {**os.environ, **setting.environment(name, python=False)}
         command = [setting.build / "tests" / name, "--gtest_brief=1"]
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=900)
-        found = setting.found(name)
+        found = setting.found(name, done.stdout + done.stderr)
         ran = re.search(r"\d+ tests? from", done.stdout)
         print(f"{name}: {ran[0].split()[0] if ran else '?'} tests, {found} reports, {time.monotonic() - begun:.0f} s")
         if done.returncode != 0 or found:
@@ -135,7 +135,7 @@ def jobs(setting: Setting, words: list[str]) -> list[str]:
             said = done.text()
         except AssertionError as late:
             bad, said = True, str(late)
-        found = setting.found(name)
+        found = setting.found(name, said)
         total += found
         print(f"{name}: {script.ranks} ranks, {found} reports, {time.monotonic() - begun:.0f} s", flush=True)
         if bad or found:
