@@ -200,10 +200,10 @@ class Raising(logging.Handler):
 
 logging.getLogger().addHandler(Raising())
 logging.raiseExceptions = False
-init(timeout=timedelta(seconds=3))
+init()
 for _ in range(20):
     dist.all_reduce(torch.ones(2))
-group = dist.new_group(timeout=timedelta(seconds=2))
+group = dist.new_group(timeout=timedelta(seconds=5))  # to connect in, too
 if RANK == 0:
     try:
         dist.all_reduce(torch.ones(2), group=group)
@@ -211,7 +211,7 @@ if RANK == 0:
     except RuntimeError:
         pass
 else:
-    time.sleep(3)
+    time.sleep(7)
 aborted = dist.new_group()
 if RANK == 0:
     threading.Timer(0.5, backend_of(aborted).abort).start()
