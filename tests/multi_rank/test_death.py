@@ -45,7 +45,7 @@ def assert_leaves_quietly(job: Job, lines: int) -> None:
 
 
 def without_torchs_page(text: str) -> str:
-    """Without the one page that a rank can get if the server dies amid a call of ours: see backend/c10d/store_watch.h."""
+    """Without the one page that a rank gets if the server dies amid a call of ours: see backend/c10d/store_watch.h."""
     return TORCHS_PAGE.sub("", text, count=1)
 
 
