@@ -2,8 +2,8 @@
 # The torch layer under g++'s AddressSanitizer with UndefinedBehaviorSanitizer, or ThreadSanitizer: its C++ tests, and real
 # ranks on gloo, on an instrumented _C in a Python and a torch that are not: tooling/rank_sanitizers.sh asan|tsan [WORD...]
 #
-# With words, only the jobs that have one of them in their names (tests/sanitizers/jobs.py). The first run builds for some
-# ten minutes on two cores. What is found is printed, and in build/c10d-asan|tsan/sanitized.
+# With words, only the jobs that have one of them in their names (tests/sanitizers/jobs.py). The first run builds the torch
+# layer anew. What is found is printed, and in build/c10d-asan|tsan/sanitized.
 set -euo pipefail
 # shellcheck source=tooling/lib.sh
 source "$(dirname "$0")/lib.sh"
