@@ -38,4 +38,4 @@ bench:
 	@build/bench/bench/micro/straggler_micro_bench
 
 clean:
-	rm -rf build .mypy_cache .pytest_cache .ruff_cache
+	rm -rf build .hypothesis .mypy_cache .pytest_cache .ruff_cache

@@ -10,12 +10,13 @@ TABLES = {
     name: (TESTS / name).read_text()
     for name in ("CASES.md", "faults/README.md", "features/FEATURES.md", "../SECURITY.md")
 }
-ROWS = {row.split("|")[1].strip(): row for row in TABLES["CASES.md"].splitlines() if row.startswith("| 2.")}
+ROWS = {row.split("|")[1].strip(): row for row in re.findall(r"^\| \d\.\d\d \|.*$", TABLES["CASES.md"], re.MULTILINE)}
+CASES = {1: 50, 2: 33, 5: 17}  # kinds that touch this project, and how many each has
 NAMED = sorted({name for text in TABLES.values() for name in re.findall(r"`([\w/]+\.(?:py|cc)::[\w.]+)`", text)})
 
 
 def test_every_case_has_a_row_with_a_test_or_a_reason() -> None:
-    assert list(ROWS) == [f"2.{number:02}" for number in range(1, 34)]
+    assert list(ROWS) == [f"{kind}.{number:02}" for kind, last in CASES.items() for number in range(1, last + 1)]
     assert all("::" in row or "Not tested: " in row for row in ROWS.values())
 
 

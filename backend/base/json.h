@@ -1,5 +1,6 @@
 // JsonLine: writes one JSON object on one line. Writing only: what is read back is read by Python's json.
 //
+// Text becomes UTF-8 whatever it was: names come from other ranks, and who reads a line must be able to.
 // A number that is not finite, and an absent optional, is written as null: never as 0.
 //
 //   JsonLine line;

@@ -14,11 +14,7 @@ namespace straggler {
 namespace {
 
 constexpr std::chrono::milliseconds kTimeout{5000};
-constexpr std::chrono::milliseconds kFirstTurn{500};
-constexpr std::chrono::milliseconds kLongestTurn{64000};
-constexpr std::uint64_t kFramesATurn = 256;  // then turns are twice as long: a FileStore keeps all that is ever set
-constexpr std::chrono::milliseconds kLookPeriod{200};  // less than a turn, so that no frame is missed
-constexpr std::int64_t kFramesPerRank = 8;             // that may wait in the queue
+constexpr std::uint64_t kFramesPerRank = 8;  // that may wait
 constexpr std::chrono::milliseconds kReportLookPeriod{1000};
 constexpr std::size_t kReportLooksPerSecond = 512;  // of all ranks together
 constexpr std::size_t kCounterBytes = 8;
@@ -64,7 +60,7 @@ std::vector<std::uint8_t> bytesOf(std::span<const std::uint8_t> bytes) { return 
 }  // namespace
 
 StoreExchange::StoreExchange(const c10::intrusive_ptr<c10d::Store>& store, int rank, const std::vector<int>& ranks)
-    : rank_(rank), ranks_(ranks), turn_(kFirstTurn) {
+    : rank_(rank), ranks_(ranks) {
   if (!isUsable(*store)) {
     throw std::runtime_error("the store is not one of torch's own in C++");
   }
@@ -91,8 +87,8 @@ bool StoreExchange::probeQueues() {
 
 // Whether a call on the store would fail, or has.
 bool StoreExchange::isGone() noexcept {
-  if (!gone_ && watch_.closed()) {
-    fail("its server closed the connection");
+  if (const char* reason = gone_ ? nullptr : watch_.gone()) {
+    fail(reason);
   }
   return gone_;
 }
@@ -122,7 +118,7 @@ Exchange::Sent StoreExchange::send(std::span<const std::uint8_t> bytes) noexcept
     if (!queues_) {
       return sendByKey(bytes);
     }
-    if (store_->queueLen(key("frames")) > kFramesPerRank * static_cast<std::int64_t>(ranks_.size())) {
+    if (store_->queueLen(key("frames")) > static_cast<std::int64_t>(kFramesPerRank * ranks_.size())) {
       return Sent::kLater;
     }
     store_->queuePush(key("frames"), bytesOf(bytes));
@@ -133,20 +129,18 @@ Exchange::Sent StoreExchange::send(std::span<const std::uint8_t> bytes) noexcept
   }
 }
 
-// The first byte counts the frames, so that the root sees that there is a new one.
+std::string StoreExchange::frameKey(int rank, std::uint64_t number) const {
+  return key("frames/" + std::to_string(rank) + "/" + std::to_string(number));
+}
+
 Exchange::Sent StoreExchange::sendByKey(std::span<const std::uint8_t> bytes) {
-  const auto now = std::chrono::steady_clock::now();
-  if (now < nextTurn_) {
+  const Instant now = SteadyClock().now();
+  if (!turns_.due(now) || (sent_ >= kFramesPerRank && store_->check({frameKey(rank_, sent_ - kFramesPerRank)}))) {
     return Sent::kLater;
   }
-  std::vector<std::uint8_t> value(1 + bytes.size());
-  value.front() = static_cast<std::uint8_t>(++sent_);
-  std::copy(bytes.begin(), bytes.end(), value.begin() + 1);
-  store_->set(key("frames/" + std::to_string(rank_)), value);
-  nextTurn_ = now + turn_;
-  if (sent_ % kFramesATurn == 0) {
-    turn_ = std::min(turn_ * 2, kLongestTurn);
-  }
+  store_->set(frameKey(rank_, sent_), bytesOf(bytes));
+  ++sent_;
+  turns_.taken(now);
   return Sent::kYes;
 }
 
@@ -163,7 +157,7 @@ bool StoreExchange::rootLeaving() noexcept {
 }
 
 std::optional<std::vector<std::uint8_t>> StoreExchange::published() noexcept {
-  const auto now = std::chrono::steady_clock::now();
+  const Instant now = SteadyClock().now();
   if (now < nextReportLook_ || isGone()) {
     return std::nullopt;
   }
@@ -206,26 +200,24 @@ std::optional<std::vector<std::uint8_t>> StoreExchange::receive() noexcept {
   }
 }
 
+// One frame a call; a look is over when no rank has any left.
 std::optional<std::vector<std::uint8_t>> StoreExchange::receiveByKey() {
-  const auto now = std::chrono::steady_clock::now();
-  if (nextRank_ == 0 && now < nextLook_) {
+  const Instant now = SteadyClock().now();
+  if (nextRank_ == 0 && lastLook_ && now - *lastLook_ < lookPeriod_) {
     return std::nullopt;
   }
-  while (nextRank_ < ranks_.size()) {
-    const int rank = ranks_[nextRank_++];
-    const auto name = key("frames/" + std::to_string(rank));
-    if (!store_->check({name})) {
-      continue;
-    }
-    auto value = store_->get(name);
-    auto& last = seen_[rank];
-    if (!value.empty() && value != last) {
-      last = value;
-      return std::vector<std::uint8_t>(value.begin() + 1, value.end());
+  for (; nextRank_ < ranks_.size(); ++nextRank_) {
+    const int rank = ranks_[nextRank_];
+    const auto name = frameKey(rank, taken_[rank]);
+    if (store_->check({name})) {
+      auto bytes = store_->get(name);
+      store_->deleteKey(name);
+      ++taken_[rank];
+      return bytes;
     }
   }
   nextRank_ = 0;
-  nextLook_ = now + kLookPeriod;
+  lastLook_ = now;
   return std::nullopt;
 }
 

@@ -56,6 +56,11 @@ void write(ByteWriter& out, const StepWindow& window) {
   writeEvidence(out, window);
 }
 
+// What is read from a record may be any time: a difference beyond the range wraps, and is refused when it is decoded.
+std::int64_t difference(std::int64_t time, std::int64_t base) {
+  return static_cast<std::int64_t>(static_cast<std::uint64_t>(time) - static_cast<std::uint64_t>(base));
+}
+
 void write(ByteWriter& out, const ArrivalSamples& samples) {
   out.varint(samples.sampling);
   out.varint(samples.operations.size());
@@ -66,10 +71,10 @@ void write(ByteWriter& out, const ArrivalSamples& samples) {
     out.signedVarint(static_cast<std::int64_t>(operation.key.sequence - previous.sequence));
     const auto kind = static_cast<std::uint8_t>(operation.key.kind);
     out.byte(operation.completed ? kind | kCompletedBit : kind);
-    out.signedVarint(toNanoseconds(operation.arrival) - reached);
+    out.signedVarint(difference(toNanoseconds(operation.arrival), reached));
     reached = toNanoseconds(operation.arrival);
     if (operation.completed) {
-      out.signedVarint(toNanoseconds(*operation.completed) - reached);
+      out.signedVarint(difference(toNanoseconds(*operation.completed), reached));
     }
     previous = operation.key;
   }

@@ -43,6 +43,10 @@ class Exchange {
   // Why the transport is gone; empty while it works.
   virtual std::string lastError() const = 0;
 
+  // ---- Both ----
+  // The session ends, on this side, and somebody waits for it: a transport that keeps to turns does so no longer.
+  virtual void ending() noexcept {}
+
   // ---- The root ----
   virtual std::optional<std::vector<std::uint8_t>> receive() noexcept = 0;
   virtual void announceLeaving() noexcept = 0;

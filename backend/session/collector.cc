@@ -1,5 +1,6 @@
 #include "backend/session/collector.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/exchange/codec.h"
@@ -81,11 +82,22 @@ bool Collector::allFinal() const {
   return model_.ranksFinal() == model_.ranks().size();
 }
 
+// What ranks still have to tell does not come over a transport that is gone.
+bool Collector::isDeaf() const {
+  return std::any_of(exchanges_.begin(), exchanges_.end(),
+                     [](const auto& exchange) { return !exchange->lastError().empty(); });
+}
+
 bool Collector::finish(Instant now) {
   begun_ = begun_.value_or(now);
-  finishing_ = finishing_.value_or(now);
+  if (!finishing_) {
+    finishing_ = now;
+    for (const auto& exchange : exchanges_) {
+      exchange->ending();
+    }
+  }
   receive(now);
-  if (!allFinal()) {
+  if (!allFinal() && !isDeaf()) {
     if (!leavingAnnounced_ && now - *finishing_ >= kFinalPatience) {
       leavingAnnounced_ = true;
       for (const auto& exchange : exchanges_) {

@@ -35,8 +35,8 @@ class Collector {
 
   void round(Instant now);
 
-  // The last turns: call again until it returns true, which it does once every rank has told its end, or the patience
-  // ends. Then the report has been written.
+  // The last turns: call again until it returns true, which it does once every rank has told its end, a transport is gone,
+  // or the patience ends. Then the report has been written.
   bool finish(Instant now);
 
   JobReport report() const;
@@ -48,6 +48,7 @@ class Collector {
   void publish(Instant now);
   void arm(Instant now, bool mustArm);
   bool allFinal() const;
+  bool isDeaf() const;
 
   std::vector<std::shared_ptr<Exchange>> exchanges_;
   std::unique_ptr<Reporter> reporter_;

@@ -90,7 +90,7 @@ bool Monitor::finish(Instant now) {
     if (options_.operations) {
       options_.operations->flush();
     }
-    queue(counters(true));
+    queueFinal();
     finalQueued_ = true;
   }
   return send(now);
@@ -281,9 +281,16 @@ bool Monitor::sendWaiting() {
   return true;
 }
 
+void Monitor::queueFinal() {
+  queue(counters(true));
+  if (options_.exchange) {
+    options_.exchange->ending();
+  }
+}
+
 // The root ends its session before this rank does: it gets what there is, and the store is not touched again.
 void Monitor::leave() {
-  queue(counters(true));
+  queueFinal();
   sendWaiting();
   waiting_.clear();
   connected_ = false;

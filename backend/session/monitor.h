@@ -93,6 +93,7 @@ class Monitor {
   RankCounters counters(bool final) const;
   bool send(Instant now);
   bool sendWaiting();
+  void queueFinal();
   void leave();
   void hearReport();
 

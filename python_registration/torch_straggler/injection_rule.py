@@ -7,7 +7,7 @@ function of the text, and whether a rank is delayed is a function of (rule, rank
 | --- | --- | --- | --- |
 | `rank` | number, `random`, `all` | required; 0 with `rotate` | global rank; `random` draws one a step |
 | `where` | `input`, `forward`, `backward`, `collective` | required | see `inject.py` |
-| `ms` | number above 0 | required | length of the delay, milliseconds |
+| `ms` | number above 0, at most 3600000 | required | length of the delay, milliseconds |
 | `probability` | 0 to 1 | 1 | chance that a delay that is due happens; each rank draws for itself |
 | `rotate` | `true`, `false` | `false` | the rank moves on by one each time, starting at `rank` |
 | `every` | 1 or more | 1 | only every n-th step, counted from `from` |
@@ -15,13 +15,14 @@ function of the text, and whether a rank is delayed is a function of (rule, rank
 | `spin` | `true`, `false` | `false` | burn CPU time instead of sleeping |
 | `seed` | whole number | 0 | of the draws for `random` and `probability` |
 
+Ranks are below 2^31, whole numbers below 2^63: what the C++ side can read.
+
 `random` draws the same rank on every rank. For `where=collective` a step is one operation of one group, counted from 0
 in each group, and the delays are made in C++: there `rank` is a number or `all`, without `rotate` or `spin`.
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -29,6 +30,7 @@ from typing import TypeVar
 
 PLACES = ("input", "forward", "backward", "collective")
 WARM_UP_STEPS = 8
+LONGEST_MS = 3_600_000
 
 ALL = -1
 RANDOM = -2
@@ -118,7 +120,7 @@ def _parse_rule(text: str) -> Rule:
     rule = Rule(
         rank=fields.take("rank", _rank, "a rank number, random, all", 0 if rotate else None),
         where=fields.take("where", _place, ", ".join(PLACES)),
-        ms=fields.take("ms", _milliseconds, "a number of milliseconds above 0"),
+        ms=fields.take("ms", _milliseconds, f"a number of milliseconds above 0, at most {LONGEST_MS}"),
         probability=fields.take("probability", _probability, "a number from 0 to 1", 1.0),
         rotate=rotate,
         every=fields.take("every", _positive, "a whole number, 1 or more", 1),
@@ -190,7 +192,7 @@ class _Fields:
 
 
 def _rank(text: str) -> int:
-    return {"all": ALL, "random": RANDOM}[text] if text in ("all", "random") else _natural(text)
+    return {"all": ALL, "random": RANDOM}[text] if text in ("all", "random") else _natural(text, 2**31)
 
 
 def _place(text: str) -> str:
@@ -205,8 +207,8 @@ def _boolean(text: str) -> bool:
     return text == "true"
 
 
-def _natural(text: str) -> int:
-    if not text.isdecimal():
+def _natural(text: str, end: int = 2**63) -> int:
+    if not text.isdecimal() or int(text) >= end:
         raise ValueError
     return int(text)
 
@@ -220,7 +222,7 @@ def _positive(text: str) -> int:
 
 def _milliseconds(text: str) -> float:
     value = float(text)
-    if not (math.isfinite(value) and value > 0):
+    if not 0 < value <= LONGEST_MS:
         raise ValueError
     return value
 

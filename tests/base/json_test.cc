@@ -2,6 +2,9 @@
 
 #include <cmath>
 #include <limits>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
 
@@ -26,6 +29,29 @@ TEST(Json, quotesBackslashesAndControlCharactersAreEscaped) {
 
 TEST(Json, textBeyondAsciiIsPassedOnUnchanged) {
   EXPECT_EQ(only(JsonLine().field("a", "größe €")), "{\"a\":\"größe €\"}");
+}
+
+TEST(Json, whatIsNoUtf8IsReplacedByteForByte) {
+  for (const auto& [text, said] : std::vector<std::pair<std::string, std::string>>{
+           {"a\xff"
+            "b",
+            R"(a\ufffdb)"},                    // never in UTF-8
+           {"\x80", R"(\ufffd)"},              // the middle of a character
+           {"\xc3", R"(\ufffd)"},              // its beginning
+           {"\xe2\x82|", R"(\ufffd\ufffd|)"},  // all but its end
+           {"\xc0\xaf", R"(\ufffd\ufffd)"},    // longer than it needs to be
+           {"\xe0\x9f\xbf", R"(\ufffd\ufffd\ufffd)"},
+           {"\xf0\x8f\xbf\xbf", R"(\ufffd\ufffd\ufffd\ufffd)"},
+           {"\xed\xa0\x80", R"(\ufffd\ufffd\ufffd)"},            // half of a pair
+           {"\xf4\x90\x80\x80", R"(\ufffd\ufffd\ufffd\ufffd)"},  // beyond the last
+           {"\xf5\x80\x80\x80", R"(\ufffd\ufffd\ufffd\ufffd)"},
+           {"\xf4\x8f\xbf\xbf \xed\x9f\xbf \xee\x80\x80", "\xf4\x8f\xbf\xbf \xed\x9f\xbf \xee\x80\x80"}}) {
+    EXPECT_EQ(only(JsonLine().field("a", text)), "{\"a\":\"" + said + "\"}");
+  }
+}
+
+TEST(Json, controlCharactersBeyondAsciiAreEscapedToo) {
+  EXPECT_EQ(only(JsonLine().field("a", "\x7f \xc2\x9b \xc2\xa0")), "{\"a\":\"\\u007f \\u009b \xc2\xa0\"}");
 }
 
 TEST(Json, numberThatIsNotFiniteIsNull) {

@@ -118,9 +118,16 @@ TEST_F(DelayedBackendTest, textThatIsNoRuleIsRefusedByName) {
                                                         {"rank=2 ms=", "ms='' is not a number"},
                                                         {"rank=2 ms=8ms", "ms='8ms' is not a number"},
                                                         {"rank=2 ms", "ms='' is not a number"},
+                                                        {"rank=2 ms=3600001", "ms='3600001' is out of bounds"},
+                                                        {"rank=2 ms=-1", "ms='-1' is out of bounds"},
+                                                        {"rank=2 ms=nan", "ms='nan' is out of bounds"},
+                                                        {"rank=2147483648", "rank='2147483648' is out of bounds"},
+                                                        {"rank=2 every=0", "every='0' is out of bounds"},
+                                                        {"rank=2 from=-1", "from='-1' is out of bounds"},
+                                                        {"probability=1.5", "probability='1.5' is out of bounds"},
                                                         {"rank=2 delay=8", "unknown field 'delay'"}}) {
     try {
-      DelayedBackend::parse(rules);
+      parseDelayRules(rules);
       ADD_FAILURE() << rules << " was taken";
     } catch (const std::invalid_argument& error) {
       EXPECT_EQ(error.what(), "injection rule: " + said);

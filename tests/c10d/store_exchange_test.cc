@@ -5,8 +5,12 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <filesystem>
+#include <fstream>
 #include <functional>
 #include <map>
+#include <memory>
 #include <thread>
 
 #include <gtest/gtest.h>
@@ -103,14 +107,16 @@ milliseconds durationOf(const std::function<void()>& work) {
 TEST(StoreExchange, framesOfEveryRankArriveOnceAndInOrder) {
   constexpr int kFrames = 200;
   const std::vector<int> ranks = {0, 1, 2, 3};
-  for (const auto& kind : kWithQueues) {
+  for (const auto& kind : kAll) {
     SCOPED_TRACE(kind.name);
     const StorePtr store = prefixed(kind.make());
     StoreExchange root(store, 0, ranks);
+    root.ending();  // no turns
     std::vector<std::thread> senders;
     for (const int rank : {1, 2, 3}) {
       senders.emplace_back([&store, &ranks, rank] {
         StoreExchange exchange(store, rank, ranks);
+        exchange.ending();
         for (int number = 0; number < kFrames; ++number) {
           sendPatiently(exchange, frame(rank, number));
         }
@@ -147,7 +153,44 @@ TEST(StoreExchange, withoutQueuesARankOffersOneFrameATurn) {
   }
 }
 
-// The same bytes twice are two frames, and no turn is missed.
+// A rank's last frames wait for no turn, though one has just been taken; the root's look for none either.
+TEST(StoreExchange, withoutQueuesTheEndWaitsForNoTurn) {
+  constexpr int kLastFrames = 5;
+  for (const auto& kind : kWithoutQueues) {
+    SCOPED_TRACE(kind.name);
+    const StorePtr store = prefixed(kind.make());
+    StoreExchange root(store, 0, {0, 1});
+    StoreExchange one(store, 1, {0, 1});
+    EXPECT_EQ(one.send(frame(1, 0)), Exchange::Sent::kYes);
+    EXPECT_EQ(receive(root, 1, milliseconds(300)).size(), 1U);
+    EXPECT_FALSE(root.receive());
+    one.ending();
+    root.ending();
+    std::vector<Frame> last;
+    for (int number = 1; number <= kLastFrames; ++number) {
+      last.push_back(frame(1, number));
+      EXPECT_EQ(one.send(last.back()), Exchange::Sent::kYes);
+    }
+    std::vector<Frame> received;
+    EXPECT_LE(durationOf([&] { received = receive(root, kLastFrames, milliseconds(1000)); }), milliseconds(100));
+    EXPECT_EQ(received, last);
+  }
+}
+
+// Nothing is written over: a root that stood still for longer than a turn gets every frame.
+TEST(StoreExchange, withoutQueuesARootThatIsBusyLosesNoFrame) {
+  const StorePtr store = fileStore();
+  StoreExchange root(store, 0, {0, 1});
+  StoreExchange one(store, 1, {0, 1});
+  std::vector<Frame> sent;
+  for (int number = 0; number < 3; ++number) {
+    sent.push_back(frame(1, number));
+    sendPatiently(one, sent.back());
+  }
+  EXPECT_EQ(receive(root, 3, milliseconds(300)), sent);
+}
+
+// The same bytes twice are two frames.
 TEST(StoreExchange, withoutQueuesAFrameLikeTheLastIsSeen) {
   const StorePtr store = legacyStore();
   StoreExchange root(store, 0, {0, 1});
@@ -163,11 +206,13 @@ TEST(StoreExchange, withoutQueuesAFrameLikeTheLastIsSeen) {
 
 TEST(StoreExchange, whatWaitsIsBoundedWhenTheRootDoesNotListen) {
   const std::vector<int> ranks = {0, 1};
-  for (const auto& kind : kWithQueues) {
+  for (const auto& kind : kAll) {
     SCOPED_TRACE(kind.name);
     const StorePtr store = kind.make();
     StoreExchange root(store, 0, ranks);
     StoreExchange one(store, 1, ranks);
+    one.ending();  // no turns
+    root.ending();
     int sent = 0;
     while (sent < 1000 && one.send(frame(1, sent)) == Exchange::Sent::kYes) {
       ++sent;
@@ -184,17 +229,20 @@ TEST(StoreExchange, whatWaitsIsBoundedWhenTheRootDoesNotListen) {
 
 TEST(StoreExchange, theNumberOfKeysStaysBounded) {
   const std::vector<int> ranks = {0, 1};
-  for (const auto& kind : kWithQueues) {
+  for (const auto& kind : kAll) {
     SCOPED_TRACE(kind.name);
     const StorePtr store = kind.make();
+    const auto before = store->getNumKeys();  // a FileStore has one of its own
     StoreExchange root(store, 0, ranks);
     StoreExchange one(store, 1, ranks);
+    one.ending();  // no turns
+    root.ending();
     for (int number = 0; number < 1000; ++number) {
       sendPatiently(one, frame(1, number));
       EXPECT_EQ(receive(root, 1, milliseconds(1000)), std::vector<Frame>{frame(1, number)});
     }
     root.announceLeaving();
-    EXPECT_LE(store->getNumKeys(), 4);  // a round for each rank, the queue, the leave
+    EXPECT_LE(store->getNumKeys(), before + 4);  // a round for each rank, the queue, the leave
   }
 }
 
@@ -232,6 +280,113 @@ TEST(StoreExchange, twoSessionsOnOneStoreDoNotMix) {
     StoreExchange root(store, 0, ranks);
     EXPECT_EQ(receive(root, 2, milliseconds(600)), std::vector<Frame>{frame(1, 2)});
   }
+}
+
+// ---- Many ranks ----
+
+// Counts the calls that ask or tell the store something.
+class CountingStore final : public c10d::HashStore {
+ public:
+  int calls() const { return calls_; }
+  void set(const std::string& key, const std::vector<uint8_t>& value) override {
+    ++calls_;
+    HashStore::set(key, value);
+  }
+  std::vector<uint8_t> get(const std::string& key) override {
+    ++calls_;
+    return HashStore::get(key);
+  }
+  int64_t add(const std::string& key, int64_t value) override {
+    ++calls_;
+    return HashStore::add(key, value);
+  }
+  bool check(const std::vector<std::string>& keys) override {
+    ++calls_;
+    return HashStore::check(keys);
+  }
+  void queuePush(const std::string& key, const std::vector<uint8_t>& value) override {
+    ++calls_;
+    HashStore::queuePush(key, value);
+  }
+  std::vector<uint8_t> queuePop(const std::string& key, bool block) override {
+    ++calls_;
+    return HashStore::queuePop(key, block);
+  }
+  int64_t queueLen(const std::string& key) override {
+    ++calls_;
+    return HashStore::queueLen(key);
+  }
+
+ private:
+  std::atomic<int> calls_{0};
+};
+
+// All ranks of a session in one thread, the root first.
+std::vector<std::unique_ptr<StoreExchange>> session(const StorePtr& store, int size) {
+  std::vector<int> ranks;
+  for (int rank = 0; rank < size; ++rank) {
+    ranks.push_back(rank);
+  }
+  std::vector<std::unique_ptr<StoreExchange>> exchanges;
+  for (const int rank : ranks) {
+    exchanges.push_back(std::make_unique<StoreExchange>(store, rank, ranks));
+  }
+  return exchanges;
+}
+
+// One turn: every rank sends a frame, asks whether the root leaves and looks for a report; the root takes all frames.
+void turn(const std::vector<std::unique_ptr<StoreExchange>>& exchanges) {
+  for (std::size_t rank = 1; rank < exchanges.size(); ++rank) {
+    EXPECT_FALSE(exchanges[rank]->rootLeaving());
+    EXPECT_EQ(exchanges[rank]->send(frame(static_cast<int>(rank), 0)), Exchange::Sent::kYes);
+    exchanges[rank]->published();
+  }
+  std::size_t received = 0;
+  while (exchanges.front()->receive()) {
+    ++received;
+  }
+  EXPECT_EQ(received, exchanges.size() - 1);
+}
+
+TEST(StoreExchange, theCallsOnTheStoreAreAsManyPerRankHoweverManyRanks) {
+  for (const int size : {4, 16, 64}) {
+    SCOPED_TRACE(size);
+    const auto store = c10::make_intrusive<CountingStore>();
+    const auto exchanges = session(store, size);
+    EXPECT_EQ(store->calls(), 2 * size);  // its round, and whether there are queues
+    for (int round = 0; round < 3; ++round) {
+      const int before = store->calls();
+      turn(exchanges);
+      // Each rank: leaving, length, push, in the first turn the report; the root: length and pop, and one length at the end.
+      EXPECT_EQ(store->calls() - before, (round == 0 ? 6 : 5) * (size - 1) + 1);
+    }
+  }
+}
+
+TEST(StoreExchange, twoHundredRanksThatStartAtOnceAllConnect) {
+  constexpr int kRanks = 200;
+  const StorePtr server = libuvStore();
+  std::vector<int> ranks;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    ranks.push_back(rank);
+  }
+  StoreExchange root(server, 0, ranks);
+  std::vector<std::thread> starting;
+  for (int rank = 1; rank < kRanks; ++rank) {
+    starting.emplace_back([&server, &ranks, rank] {
+      StoreExchange exchange(server, rank, ranks);
+      sendPatiently(exchange, frame(rank, 0));
+      EXPECT_EQ(exchange.lastError(), "");
+    });
+  }
+  for (auto& rank : starting) {
+    rank.join();
+  }
+  std::map<int, int> heard;
+  for (const auto& bytes : receive(root, kRanks - 1, milliseconds(5000))) {
+    ++heard[rankOf(bytes)];
+  }
+  EXPECT_EQ(heard.size(), static_cast<std::size_t>(kRanks - 1));
 }
 
 // ---- Reports reach every rank ----
@@ -384,6 +539,35 @@ TEST(StoreExchange, theDeathOfTheServerIsNoPageOfTorchs) {
   EXPECT_EQ(exchange.send(frame(1, 0)), Exchange::Sent::kGone);
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
   EXPECT_EQ(exchange.lastError(), "its server closed the connection");
+}
+
+// torch would wait for a file of that name, and what is set would make one.
+TEST(StoreExchange, aFileThatIsRemovedIsNoticedAtOnceAndNotMadeAgain) {
+  for (const bool replaced : {false, true}) {
+    SCOPED_TRACE(replaced ? "another in its place" : "none in its place");
+    const StorePtr store = fileStore();
+    const std::string path = dynamic_cast<c10d::FileStore&>(*store).getPath();
+    StoreExchange root(store, 0, {0, 1});
+    StoreExchange one(store, 1, {0, 1});
+    EXPECT_EQ(one.send(frame(1, 0)), Exchange::Sent::kYes);
+    const std::string kept = path + "_kept";  // so that its inode is not used again
+    ASSERT_EQ(rename(path.c_str(), kept.c_str()), 0);
+    if (replaced) {
+      std::ofstream(path).flush();
+    }
+    EXPECT_LE(durationOf([&] {
+                EXPECT_FALSE(one.rootLeaving());
+                EXPECT_EQ(one.send(frame(1, 1)), Exchange::Sent::kGone);
+                EXPECT_FALSE(root.receive());
+                root.announceLeaving();
+              }),
+              milliseconds(500));
+    EXPECT_EQ(one.lastError(), "its file was removed");
+    EXPECT_EQ(root.lastError(), "its file was removed");
+    EXPECT_EQ(std::filesystem::exists(path), replaced);
+    std::filesystem::remove(kept);
+    std::filesystem::remove(path);
+  }
 }
 
 TEST(StoreExchange, theRootToleratesTheDeathOfTheServer) {

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
+#include <torch/csrc/distributed/c10d/debug.h>
 
 #include "backend/base/settings.h"
 #include "tests/c10d/every_method.h"
@@ -338,6 +339,31 @@ TEST_F(StragglerBackendTest, aSettingThatIsNotValidIsAnErrorBeforeAnythingIsComm
 TEST_F(StragglerBackendTest, asManyGlobalRanksAsMembersAreAskedFor) {
   const auto inner = c10::make_intrusive<RecordingBackend>(0, 2);
   EXPECT_THROW(c10::make_intrusive<StragglerBackend>(inner, store_, "main", std::vector<int>{0}), c10::ValueError);
+}
+
+// All ranks are in that mode: one line for the job, of the root, however many groups it has.
+TEST_F(StragglerBackendTest, torchsDebugModeIsToldOnceAndByTheRootAlone) {
+  const auto said = [this](int rank) {
+    testing::internal::CaptureStderr();
+    const Pair first = make("first", rank, {3, 1});
+    const Pair second = make("second", rank, {3, 1});
+    endSession();
+    const std::string all = testing::internal::GetCapturedStderr();
+    Lines lines;
+    for (auto begin = all.find("straggler: rank "); begin != std::string::npos;
+         begin = all.find("straggler: rank ", begin + 1)) {
+      lines.push_back(all.substr(begin, all.find('\n', begin) - begin));
+    }
+    return lines;
+  };
+  const auto level = c10d::debug_level();
+  c10d::setDebugLevel(c10d::DebugLevel::Info);
+  EXPECT_EQ(said(1), Lines{});
+  c10d::setDebugLevel(c10d::DebugLevel::Detail);
+  EXPECT_EQ(said(0), Lines{}) << "global rank 3";
+  EXPECT_EQ(said(1), Lines{"straggler: rank 1: TORCH_DISTRIBUTED_DEBUG=DETAIL has torch check each collective by "
+                           "others, which distorts its times; training goes on"});
+  c10d::setDebugLevel(level);
 }
 
 TEST_F(StragglerBackendTest, theLastGroupThatIsShutDownEndsTheSession) {

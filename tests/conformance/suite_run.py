@@ -91,9 +91,10 @@ def run_suite(name: str, processes: int, only: Sequence[str] = (), left: Path = 
 
 
 def environment(name: str, processes: int, folder: str) -> dict[str, str]:
-    """Without what would steer torch or us; everything that the tests leave lies in `folder`."""
-    steering = ("STRAGGLER_", "TORCH", "PYTORCH", "GLOO_", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_", "SKIPS_OF")
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(steering) and key != "CI"}
+    """Without what would steer torch, pytest or us; everything that the tests leave lies in `folder`."""
+    ours = ("STRAGGLER_", "SKIPS_OF", "PYTEST_")
+    torchs = ("TORCH", "PYTORCH", "GLOO_", "RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_")
+    kept = {key: value for key, value in os.environ.items() if not key.startswith(ours + torchs) and key != "CI"}
     return kept | {
         **NAMES[name].environment,
         "TESTED_CLASS": NAMES[name].tested_class,

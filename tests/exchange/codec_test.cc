@@ -207,6 +207,16 @@ TEST(Codec, extremeStepsAndTimesAreRefused) {
   EXPECT_FALSE(decode(encode(sample(0, INT64_MAX / 2))));
 }
 
+// From a record they may be any. Meant for UndefinedBehaviorSanitizer.
+TEST(Codec, timesFartherApartThanTheirTypeCanSayAreRefused) {
+  for (const auto& [first, second] : std::vector<std::pair<std::int64_t, std::int64_t>>{
+           {INT64_MIN, INT64_MAX}, {INT64_MAX, INT64_MIN}, {1, INT64_MIN}, {-2, INT64_MAX}}) {
+    const ArrivalSample early{{}, fromNanoseconds(first), fromNanoseconds(second)};
+    const ArrivalSample late{{}, fromNanoseconds(second), {}};
+    EXPECT_FALSE(decode(encode({0, {ArrivalSamples{1, {early, late}}}})));
+  }
+}
+
 TEST(Codec, rankBeyondAnIntIsRefused) {
   ByteWriter out;
   out.byte(kCodecVersion);

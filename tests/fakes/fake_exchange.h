@@ -18,7 +18,8 @@ class FakeExchange final : public Exchange {
   Sent answer = Sent::kYes;
   bool leaving = false;  // what rootLeaving() says
   std::string error = "the peer closed the connection";
-  std::string news;  // what the root has published
+  std::string news;              // what the root has published
+  bool busyUntilTheEnd = false;  // nothing is taken, nothing given before ending()
 
   // ---- What the test reads ----
   std::vector<Frame> sent;
@@ -26,6 +27,7 @@ class FakeExchange final : public Exchange {
   std::size_t sendCalls = 0;
   std::size_t leavingCalls = 0;
   std::size_t announcements = 0;
+  std::size_t endings = 0;
   std::size_t looks = 0;  // for what the root has published
   std::vector<std::pair<std::string, Publication>> publications;
 
@@ -49,6 +51,9 @@ class FakeExchange final : public Exchange {
   // ---- Exchange ----
   Sent send(std::span<const std::uint8_t> bytes) noexcept override {
     ++sendCalls;
+    if (inTurns()) {
+      return Sent::kLater;
+    }
     if (answer == Sent::kYes) {
       // A frame that cannot be decoded ends the test here: nothing may throw beyond.
       sent.push_back(decode(bytes).value());
@@ -62,7 +67,7 @@ class FakeExchange final : public Exchange {
   }
   std::string lastError() const override { return answer == Sent::kGone ? error : std::string(); }
   std::optional<std::vector<std::uint8_t>> receive() noexcept override {
-    if (incoming_.empty()) {
+    if (incoming_.empty() || inTurns()) {
       return std::nullopt;
     }
     auto bytes = std::move(incoming_.front());
@@ -70,6 +75,7 @@ class FakeExchange final : public Exchange {
     return bytes;
   }
   void announceLeaving() noexcept override { ++announcements; }
+  void ending() noexcept override { ++endings; }
   void publish(std::span<const std::uint8_t> bytes, Publication publication) noexcept override {
     publications.emplace_back(std::string(bytes.begin(), bytes.end()), publication);
   }
@@ -81,6 +87,8 @@ class FakeExchange final : public Exchange {
   }
 
  private:
+  bool inTurns() const { return busyUntilTheEnd && endings == 0; }
+
   std::deque<std::vector<std::uint8_t>> incoming_;
 };
 

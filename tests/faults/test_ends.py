@@ -49,6 +49,43 @@ def test_an_abort_from_another_thread_amid_a_backward_ends_it_as_on_gloo(beside_
         assert len(told["outcomes"]) == 20
 
 
+# Work of rank 0 in two groups, which rank 1 never joins. On gloo an abort does not end it; then a group is made anew.
+PENDING = """
+init(timeout=timedelta(seconds=20))
+groups = [dist.new_group() for _ in range(2)]
+for group in groups:
+    dist.all_reduce(torch.ones(2), group=group)
+pending = [dist.all_reduce(torch.ones(2), group=group, async_op=True) for group in groups if RANK == 0]
+begun, outcomes = time.monotonic(), []
+dist.distributed_c10d._abort_process_group()
+for work in pending:
+    try:
+        outcomes.append(work.wait(timedelta(seconds=0.5)))
+    except RuntimeError as error:
+        outcomes.append(str(error))
+pending.clear()
+tell(outcomes=outcomes, initialized=dist.is_initialized(), took=time.monotonic() - begun)
+init(timeout=timedelta(seconds=20))
+ones = torch.ones(2)
+dist.all_reduce(ones)
+tell(ones=ones.tolist())
+dist.destroy_process_group()
+"""
+
+
+def test_an_abort_with_work_pending_in_two_groups_ends_as_on_gloo(beside_gloo: BesideGloo) -> None:
+    """CASES 1.38: and a group can be made again."""
+    ours, gloos = beside_gloo(PENDING)
+    assert_alike(ours, gloos, lines=0)
+    assert ours.exit_codes == [0, 0], ours.text()
+    for told, gloo in zip(ours.told, gloos.told, strict=True):
+        assert told["took"] < 10
+        assert [told[what] for what in ("outcomes", "initialized")] == [
+            gloo[what] for what in ("outcomes", "initialized")
+        ]
+        assert told["ones"] == gloo["ones"] == [2, 2]
+
+
 # Threads that run at the end of the main thread: one computes, one is inside a collective that rank 1 never joins.
 RUNNING = """
 init(timeout=timedelta(seconds=3))

@@ -126,29 +126,32 @@ def test_all_our_keys_in_the_store_have_one_prefix_and_are_few(hostile: Job) -> 
     assert names <= {"round/0", "round/1", "1/frames", "1/report", "1/leaving"}
 
 
-def test_no_port_is_opened(beside_gloo: BesideGloo) -> None:
-    """As many sockets of a process listen as on gloo, which has its own."""
+def test_no_port_is_opened_and_one_connection_is_made(beside_gloo: BesideGloo) -> None:
+    """CASES 5.06, 5.10, 5.11: as many sockets of a process listen as on gloo, and one more leads to the store."""
     code = """
-        def listening():
+        def sockets(counts):  # of this process
             inodes = set()
             for table in ("/proc/self/net/tcp", "/proc/self/net/tcp6"):
-                with open(table) as rows:
-                    inodes |= {row.split()[9] for row in rows if row.split()[3] == "0A"}
+                with open(table) as lines:
+                    rows = [line.split() for line in lines][1:]
+                inodes |= {row[9] for row in rows if counts(row)}
             links = [os.readlink(f"/proc/self/fd/{fd}") for fd in os.listdir("/proc/self/fd")
                      if os.path.exists(f"/proc/self/fd/{fd}")]
             return sum(f"socket:[{inode}]" in links for inode in inodes)
 
         init()
+        groups = [dist.new_group() for _ in range(3)]
         dist.all_reduce(torch.ones(2))
         time.sleep(0.5)
-        tell(listening=listening())
+        store = f":{int(os.environ['MASTER_PORT']):04X}"
+        tell(listening=sockets(lambda row: row[3] == "0A"), to_store=sockets(lambda row: row[2].endswith(store)))
         dist.barrier()
         dist.destroy_process_group()
         """
     ours, gloos = beside_gloo(code)
-    assert [told["listening"] for told in ours.succeeded().told] == [
-        told["listening"] for told in gloos.succeeded().told
-    ]
+    for told, gloo in zip(ours.succeeded().told, gloos.succeeded().told, strict=True):
+        assert told["listening"] == gloo["listening"]
+        assert told["to_store"] == gloo["to_store"] + 1
 
 
 def test_nothing_is_unpickled_evaluated_or_listened_on() -> None:

@@ -54,6 +54,28 @@ def test_a_collective_that_only_one_of_the_jobs_has_is_found() -> None:
     assert list(unlike_records(BARE, replace(OURS, accounts=[more], records=[[*RECORDS, record("barrier")]])))
 
 
+def nameless(account: Account, *kinds: str) -> Account:
+    return Account(account.collectives + Counter({("", kind): 1 for kind in kinds}), account.operations)
+
+
+def test_a_group_that_torch_makes_for_itself_has_to_be_the_same_in_both_jobs_and_is_not_recorded() -> None:
+    counted = nameless(COUNTED, "barrier")
+    both = replace(BARE, accounts=[counted]), replace(OURS, accounts=[counted])
+    assert list(unlike_records(*both)) == []
+    assert list(unlike_records(both[0], OURS))
+    assert list(unlike_records(both[0], replace(both[1], records=[[*RECORDS, record("barrier")]])))
+
+
+def test_where_no_group_has_a_name_kinds_and_numbers_are_compared() -> None:
+    """As under DETAIL: torch's own all_gathers are not held against the records."""
+    counted = nameless(Account(Counter(), COUNTED.operations), "all_reduce", "all_gather")
+    counted.collectives["", "all_reduce"] += 1
+    both = replace(BARE, accounts=[counted]), replace(OURS, accounts=[counted])
+    assert list(unlike_records(*both)) == []
+    assert list(unlike_records(both[0], replace(both[1], records=[RECORDS[1:]])))
+    assert list(unlike_records(both[0], replace(both[1], records=[[*RECORDS[1:], record("broadcast")]])))
+
+
 @pytest.mark.parametrize(
     "ours",
     [

@@ -13,6 +13,8 @@ GROUPS = """
 import gc, warnings
 warnings.simplefilter("ignore", FutureWarning)
 warnings.simplefilter("error", UserWarning)
+import torch.distributed.checkpoint as dcp
+import torch.distributed.optim
 from torch.distributed.device_mesh import init_device_mesh
 from torch_straggler import register
 
@@ -45,6 +47,20 @@ def twenty_groups(backend):
 
 tell(gloo=twenty_groups("gloo"), ours=twenty_groups("straggler_gloo"))
 
+def zero(group):
+    # Parameters after three steps of ZeRO: each rank of the group owns some, and sends them to the other.
+    torch.manual_seed(3)
+    model = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.Linear(8, 2))
+    model = torch.nn.parallel.DistributedDataParallel(model, process_group=group)
+    optimizer = torch.distributed.optim.ZeroRedundancyOptimizer(
+        model.parameters(), torch.optim.Adam, process_group=group, lr=0.1
+    )
+    for step in range(3):
+        optimizer.zero_grad()
+        model(torch.full((2, 4), RANK + step + 1.0)).square().mean().backward()
+        optimizer.step()
+    return [parameter.tolist() for parameter in model.parameters()]
+
 # ---- A plain child of a wrapped group, and the reverse; ranks that are not in it go on at once -----------------------
 
 for parent, child in (("straggler_gloo", "gloo"), ("gloo", "straggler_gloo")):
@@ -54,6 +70,7 @@ for parent, child in (("straggler_gloo", "gloo"), ("gloo", "straggler_gloo")):
     if RANK in (0, 2):
         dist.all_reduce(torch.ones(1), group=group)
         found = type(backend_of(group)).__name__
+        tell(**{f"zero on {child}": zero(group)})
     tell(**{f"{child} in {parent}": [type(backend_of()).__name__, found], f"seconds of {child}": took})
     dist.barrier()
     dist.destroy_process_group()
@@ -86,6 +103,20 @@ model = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(4, 4), process
 model(torch.ones(1, 4)).sum().backward()
 sharded = torch.distributed.fsdp.fully_shard(torch.nn.Linear(4, 4), mesh=mesh["outer"])
 sharded(torch.ones(1, 4)).sum().backward()
+
+# Rank 2 and 3 save a checkpoint, the second time from a thread, while all ranks use the default group.
+saving, loaded = dist.new_group([2, 3]), {"weight": torch.zeros(4)}
+if RANK in (2, 3):
+    dcp.save({"weight": torch.full((4,), 3.0)}, checkpoint_id="first", process_group=saving)
+    saved = dcp.async_save({"weight": torch.full((4,), 5.0)}, checkpoint_id="second", process_group=saving)
+for _ in range(20):
+    dist.all_reduce(torch.ones(1))
+if RANK in (2, 3):
+    saved.result()
+    dcp.load(loaded, checkpoint_id="second", process_group=saving)
+    number = saving._get_sequence_number_for_group()
+    tell(saved=[loaded["weight"].tolist(), saving.group_name, number])
+
 tell(made=made)
 for group in (dist.group.WORLD, mesh.get_group("inner")):
     backend = backend_of(group)
@@ -156,6 +187,27 @@ def test_every_group_appears_in_the_records_with_its_operations(groups: Job) -> 
         inner = told["made"]["inner"][0]
         assert by_group[inner].count("all_reduce") == 1 + 1 + 100  # by hand, the backward, the counted ones
         assert {"broadcast", "all_gather"} & set(by_group[inner])
+
+
+def test_zero_on_a_subgroup_trains_as_on_gloo(groups: Job) -> None:
+    """CASES 1.30: ranks 0 and 2 of four, so that a rank in the group is not one in the job."""
+    for rank in (0, 2):
+        told = groups.told[rank]
+        assert told["zero on straggler_gloo"] == told["zero on gloo"]
+    assert groups.told[0]["zero on gloo"] == groups.told[2]["zero on gloo"]
+
+
+def test_a_checkpoint_of_a_subgroup_from_a_thread_does_not_mix_with_training(groups: Job) -> None:
+    """CASES 1.45: on ranks 2 and 3, saved twice and loaded; each group's operations are in its own order, once each."""
+    for rank in (2, 3):
+        loaded, name, number = groups.told[rank]["saved"]
+        assert loaded == [5.0] * 4
+        numbers: dict[str, list[int]] = {}
+        for op in operations_of_last_session(groups, rank):
+            numbers.setdefault(op["process_group"][0], []).append(op["collective_seq_id"])
+        assert len(numbers[name]) > 3
+        assert numbers[name][-1] - numbers[name][0] + 1 == len(numbers[name]) == number
+        assert all(each == list(range(each[0], each[0] + len(each))) for each in numbers.values())
 
 
 def test_timeout_description_and_ranks_reach_a_subgroup(groups: Job) -> None:

@@ -73,7 +73,8 @@ for job in (chain, late_subgroup, unequal, unheard):
     store = store_of_round()
     if job is unheard and RANK == 1:
         store = StoreInPython(store)
-    dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD, timeout=timedelta(seconds=30))
+    limit = timedelta(seconds=4 if job is unheard else 30)
+    dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD, timeout=limit)
     del store
     job()
     number = dist.group.WORLD._get_sequence_number_for_group()
@@ -138,6 +139,13 @@ def test_a_rank_of_which_nothing_is_heard_is_missing_and_not_fast(odd: Job) -> N
     }
     assert report["ranks"][1]["self_ms"] is None and report["ranks"][1]["host"] is None
     assert any("nothing was heard of rank 1" in note for note in report["notes"])
+
+
+def test_no_wait_for_the_store_is_longer_than_the_groups_timeout(odd: Job) -> None:
+    """CASES 5.03: of 4 s, while the root waits for a rank of which nothing is heard."""
+    for told in odd.told:
+        asked, _, ended = told["unheard"]
+        assert asked < 0.5 and ended < 4
 
 
 def test_a_store_in_python_costs_one_line_and_its_local_name_may_go(odd: Job) -> None:

@@ -90,31 +90,68 @@ def test_a_group_without_a_backend_is_what_it_is_without_us(succeeds: Callable[.
 
 
 def test_a_mesh_inits_and_splits(succeeds: Callable[..., str]) -> None:
+    """CASES 1.03, 1.05, 1.49: also a mesh that makes the default group, which builds no NCCL for the CPU."""
     output = succeeds(
         """
+        import os, torch_straggler
+        from torch_straggler import register
+        from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
         init("cpu:straggler_gloo")
-        mesh = dist.init_device_mesh("cpu", (1, 1), mesh_dim_names=("a", "b"))
-        for name in ("a", "b"):
-            dist.all_reduce(torch.ones(2), group=mesh.get_group(name))
-            print(type(backend_of(mesh.get_group(name))).__name__)
+        overridden = {"a": "straggler_gloo"}
+        for options in ({}, {"backend_override": overridden}):
+            mesh = init_device_mesh("cpu", (1, 1), mesh_dim_names=("a", "b"), **options)
+            for name in ("a", "b"):
+                dist.all_reduce(torch.ones(2), group=mesh.get_group(name))
+                print(type(backend_of(mesh.get_group(name))).__name__)
+        dist.destroy_process_group()
+
+        torch_straggler.intercept("gloo", "nccl")
+        if not torch.cuda.is_available():
+            register.torch_creators["nccl"] = lambda *arguments: print("NCCL is built")
+        os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT="0", RANK="0", WORLD_SIZE="1")
+        mesh = DeviceMesh("cpu", [0])
+        dist.all_reduce(torch.ones(2), group=mesh.get_group())
+        print(type(backend_of(mesh.get_group())).__name__, dist.get_rank(), dist.get_world_size())
         dist.destroy_process_group()
         """
     )
-    assert output.split() == ["StragglerBackend"] * 2
+    assert output.splitlines() == ["StragglerBackend"] * 4 + ["StragglerBackend 0 1"]
 
 
 def test_a_map_of_both_names_keeps_two_backends(succeeds: Callable[..., str]) -> None:
+    """CASES 1.01, 1.07, 1.20, 1.23: without a warning; objects go over the CPU, a timeout reaches both."""
     output = succeeds(
         """
+        import warnings
+        from datetime import timedelta
+        warnings.simplefilter("error")
         from torch_straggler import register
         register.torch_creators["nccl"] = register.torch_creator("gloo")  # stands for NCCL, which takes a GPU to make
-        init("cpu:straggler_gloo,cuda:straggler_nccl")
-        dist.all_reduce(torch.ones(2))
-        print(backend_of() is backend_of(device="cuda"), type(backend_of(device="cuda")).__name__)
-        dist.destroy_process_group()
+        for on_cpu in ("straggler_gloo", "gloo"):
+            init(f"cpu:{on_cpu},cuda:straggler_nccl")
+            both = [backend_of(), backend_of(device="cuda")]
+            dist.all_reduce(torch.ones(2))
+            everyone = [None]
+            dist.all_gather_object(everyone, "of the CPU")
+            group = dist.new_group([0])
+            dist.all_reduce(torch.ones(2), group=group)
+            dist.set_timeout(timedelta(seconds=7))
+            half = dist.split_group(split_ranks=[[0]], backend="cuda:straggler_nccl")
+            print(dist.get_backend(), both[0] is both[1], *(type(backend).__name__ for backend in both))
+            print(everyone, *(backend.options._timeout.total_seconds() for backend in both))
+            print(type(backend_of(group)).__name__, [device.type for device in half._device_types])
+            dist.destroy_process_group()
         """
     )
-    assert output.split() == ["False", "StragglerBackend"]
+    ours, theirs = "StragglerBackend", "ProcessGroupGloo"
+    assert output.splitlines() == [
+        f"cpu:straggler_gloo,cuda:straggler_nccl False {ours} {ours}",
+        "['of the CPU'] 7.0 7.0",
+        f"{ours} ['cuda']",
+        f"cpu:gloo,cuda:straggler_nccl False {theirs} {ours}",
+        "['of the CPU'] 7.0 7.0",
+        f"{theirs} ['cuda']",
+    ]
 
 
 def test_each_group_builds_one_inner_backend_for_all_its_devices(succeeds: Callable[..., str]) -> None:

@@ -141,6 +141,17 @@ TEST_F(CollectorTest, endsAtOnceWhenEveryRankHasToldItsEnd) {
   EXPECT_EQ(exchange_->announcements, 0U);
 }
 
+TEST_F(CollectorTest, atItsEndItWaitsForNoTurnOfTheTransport) {
+  exchange_->busyUntilTheEnd = true;
+  feed(job_.frames());
+  round();
+  EXPECT_EQ(collector_.report().ranksReported, 0U);
+  EXPECT_EQ(finish(), 0);
+  EXPECT_EQ(log_->ended.front().ranksReported, 4U);
+  EXPECT_EQ(exchange_->endings, 1U);
+  EXPECT_EQ(other_->endings, 1U);
+}
+
 TEST_F(CollectorTest, waitsForARankThatIsLateWithItsEnd) {
   auto frames = job_.frames();
   const Frame last = frames.back();
@@ -148,7 +159,9 @@ TEST_F(CollectorTest, waitsForARankThatIsLateWithItsEnd) {
   feed(frames);
   round();
   EXPECT_FALSE(collector_.finish(clock_.now()));
-  clock_.advance(ms(500));
+  clock_.advance(ms(30));
+  EXPECT_FALSE(collector_.finish(clock_.now()));
+  clock_.advance(ms(470));
   exchange_->feed(last);
   EXPECT_TRUE(collector_.finish(clock_.now()));
   EXPECT_TRUE(log_->ended.front().notes.empty());
@@ -177,6 +190,16 @@ TEST_F(CollectorTest, rankThatAnswersTheAnnouncementEndsTheWait) {
   }
   exchange_->feed(last);
   EXPECT_TRUE(collector_.finish(clock_.now()));
+}
+
+TEST_F(CollectorTest, endsAtOnceWhereTheTransportIsGone) {
+  auto frames = job_.frames();
+  frames.pop_back();
+  feed(frames);
+  other_->answer = Exchange::Sent::kGone;
+  EXPECT_EQ(finish(), 0);
+  EXPECT_EQ(log_->ended.front().ranksReported, 4U) << "what had come before is there";
+  EXPECT_NE(log_->ended.front().notes.front().find("rank 3 has not told its end"), std::string::npos);
 }
 
 TEST_F(CollectorTest, isArmedBeforeItEndsHoweverShortTheJob) {

@@ -122,6 +122,26 @@ TEST(MonitorTransport, finishIsCalledAgainUntilEverythingIsSent) {
   EXPECT_EQ(std::count_if(counters.begin(), counters.end(), [](const auto& c) { return c.final; }), 1);
 }
 
+TEST(MonitorTransport, atItsEndItWaitsForNoTurnOfTheTransport) {
+  SimulatedRank rank;
+  rank.exchange->busyUntilTheEnd = true;
+  rank.steps(100);
+  EXPECT_TRUE(rank.exchange->sent.empty());
+  EXPECT_TRUE(rank.finish());
+  EXPECT_EQ(rank.exchange->messages<StepWindow>().size(), 10U);
+  EXPECT_TRUE(rank.exchange->messages<RankCounters>().back().final);
+}
+
+TEST(MonitorTransport, rootThatLeavesGetsTheLastCountersWithoutATurn) {
+  SimulatedRank rank;
+  rank.exchange->busyUntilTheEnd = true;
+  rank.steps(20);
+  rank.exchange->leaving = true;
+  rank.steps(20);
+  ASSERT_FALSE(rank.exchange->messages<RankCounters>().empty());
+  EXPECT_TRUE(rank.exchange->messages<RankCounters>().back().final);
+}
+
 TEST(MonitorTransport, manyMessagesGoInSeveralFrames) {
   SimulatedRank rank;
   rank.exchange->answer = Exchange::Sent::kLater;

@@ -9,6 +9,15 @@ import torch.distributed as dist
 from model import small_model, train
 from torch.nn.parallel import DistributedDataParallel
 
+
+def is_there(process):
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 dist.init_process_group("gloo")
 rank, attempt = dist.get_rank(), int(os.environ["TORCHELASTIC_RESTART_COUNT"])
 model = small_model()
@@ -19,8 +28,10 @@ model = DistributedDataParallel(model)
 train(model)
 if rank == 0:
     torch.save(model.module.state_dict(), "checkpoint.pt")
-dist.barrier()
+processes = [None] * dist.get_world_size()
+dist.all_gather_object(processes, os.getpid())
 dist.destroy_process_group()
 if attempt == 0 and rank == 1:
-    time.sleep(3)  # so that rank 0 has ended, and is not ended
+    while is_there(processes[0]):  # it has to end by itself, not by torchrun
+        time.sleep(0.05)
     sys.exit(3)

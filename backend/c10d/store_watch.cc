@@ -1,4 +1,4 @@
-#include "backend/c10d/server_watch.h"
+#include "backend/c10d/store_watch.h"
 
 #include <netinet/in.h>
 #include <poll.h>
@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <string>
 
+#include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
@@ -31,9 +32,16 @@ int portOfPeer(int descriptor) {
   return ntohs(address.sin6_port);  // at the same place in both families
 }
 
+// Device and inode of a file; zeroes where there is none.
+std::pair<unsigned long, unsigned long> fileAt(const char* path) {
+  struct stat status {};
+  return stat(path, &status) == 0 ? std::pair<unsigned long, unsigned long>(status.st_dev, status.st_ino)
+                                  : std::pair<unsigned long, unsigned long>();
+}
+
 }  // namespace
 
-std::set<ServerWatch::Socket> ServerWatch::sockets() {
+std::set<StoreWatch::Socket> StoreWatch::sockets() {
   std::set<Socket> found;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", error)) {
@@ -45,27 +53,41 @@ std::set<ServerWatch::Socket> ServerWatch::sockets() {
   return found;
 }
 
-c10::intrusive_ptr<c10d::Store> ServerWatch::watch(const std::function<c10::intrusive_ptr<c10d::Store>()>& connect) {
+c10::intrusive_ptr<c10d::Store> StoreWatch::watch(const std::function<c10::intrusive_ptr<c10d::Store>()>& connect) {
   const auto before = sockets();
   auto store = connect();
   auto* prefix = dynamic_cast<c10d::PrefixStore*>(store.get());
   const auto below = prefix != nullptr ? prefix->getUnderlyingNonPrefixStore() : store;
   if (const auto* tcp = dynamic_cast<c10d::TCPStore*>(below.get())) {
-    int matching = 0;
-    for (const auto& socket : sockets()) {
-      if (before.count(socket) == 0 && portOfPeer(socket.first) == tcp->getPort()) {
-        socket_ = socket;
-        ++matching;
-      }
-    }
-    if (matching != 1) {
-      socket_ = {-1, 0};
-    }
+    watchSocket(before, tcp->getPort());
+  } else if (const auto* file = dynamic_cast<c10d::FileStore*>(below.get())) {
+    path_ = file->getPath();
+    file_ = fileAt(path_.c_str());
   }
   return store;
 }
 
-bool ServerWatch::closed() const {
+void StoreWatch::watchSocket(const std::set<Socket>& before, int port) {
+  int matching = 0;
+  for (const auto& socket : sockets()) {
+    if (before.count(socket) == 0 && portOfPeer(socket.first) == port) {
+      socket_ = socket;
+      ++matching;
+    }
+  }
+  if (matching != 1) {
+    socket_ = {-1, 0};
+  }
+}
+
+const char* StoreWatch::gone() const {
+  if (closed()) {
+    return "its server closed the connection";
+  }
+  return !path_.empty() && fileAt(path_.c_str()) != file_ ? "its file was removed" : nullptr;
+}
+
+bool StoreWatch::closed() const {
   if (socket_.first < 0 || inodeOf(socket_.first) != socket_.second) {
     return false;
   }
