@@ -23,6 +23,9 @@ std::optional<std::vector<RankSample>> ArrivalTable::add(int rank, const Arrival
     samples_ -= complete->size();
     waiting_.erase(sample.key);
   }
+  while (!order_.empty() && !waiting_.contains(order_.front())) {
+    order_.pop_front();  // complete
+  }
   while (samples_ > kMaxSamples || order_.size() > kMaxSamples) {
     const auto oldest = waiting_.find(order_.front());
     order_.pop_front();

@@ -25,6 +25,8 @@ class ArrivalTable {
   std::optional<std::vector<RankSample>> add(int rank, const ArrivalSample& sample);
 
   std::uint64_t givenUp() const { return givenUp_; }
+  // Keys that are held, those of complete operations behind one that waits too.
+  std::size_t held() const { return order_.size(); }
 
  private:
   std::map<GroupId, std::size_t> groupSizes_;

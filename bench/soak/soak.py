@@ -41,27 +41,31 @@ def rank_main() -> None:
     dist.init_process_group(
         os.environ["BACKEND"], store=store, rank=rank, world_size=world, timeout=timedelta(seconds=60)
     )
-    ones, gathered, stop = torch.ones(64), torch.zeros(64 * world), torch.zeros(1)
+    one, gathered, stop = torch.ones(1), torch.zeros(world), torch.zeros(1)
+    total = world * (world + 1) / 2
     issued = wrong = 0
+    one.fill_(rank + 1)
     begun = time.monotonic()
     while issued < wanted and not stop.item():
-        for number in range(min(AGREE, wanted - issued) - 1):
-            ones.fill_(rank + 1)
-            kind = number % 10
-            if kind < 6:
-                dist.all_reduce(ones)
-            elif kind < 8:
-                dist.all_reduce(ones, async_op=True).wait()
-            elif kind == 8:
-                dist.broadcast(ones, 1)
-            else:
-                dist.all_gather_into_tensor(gathered, ones)
-            right = world * (world + 1) / 2 if kind < 8 else 2 if kind == 8 else rank + 1
-            wrong += ones[0].item() != right
-            issued += 1
+        # Tens of: eight all_reduce, one of them asynchronous, and two broadcasts; then an all_gather, and one to agree.
+        for _ in range(min(AGREE, wanted - issued) // 10):
+            for number in range(8):
+                if number == 4:
+                    dist.all_reduce(one, async_op=True).wait()
+                else:
+                    dist.all_reduce(one)
+                wrong += one.item() != total
+                one.fill_(rank + 1)
+            for root in (1, 2):
+                dist.broadcast(one.fill_(rank + 1), root % world)
+                wrong += one.item() != root % world + 1
+            one.fill_(rank + 1)
+            issued += 10
+        dist.all_gather_into_tensor(gathered, one)
+        wrong += gathered.sum().item() != total
         stop.fill_(rank == 0 and time.monotonic() - begun > seconds)
         dist.all_reduce(stop)
-        issued += 1
+        issued += 2
     took = time.monotonic() - begun
     dist.destroy_process_group()
     print(json.dumps({"issued": issued, "wrong": wrong, "seconds": took}), flush=True)
