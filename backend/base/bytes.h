@@ -2,6 +2,7 @@
 // makes no sense, and stays so; what it returns from then on is zero.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <span>
@@ -24,6 +25,13 @@ class ByteWriter {
   // Zigzag: small magnitudes of either sign are short.
   void signedVarint(std::int64_t value) {
     varint((static_cast<std::uint64_t>(value) << 1U) ^ static_cast<std::uint64_t>(value >> 63));
+  }
+  // Its eight bytes, least significant first.
+  void number(double value) {
+    const auto bits = std::bit_cast<std::uint64_t>(value);
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+      bytes_.push_back(static_cast<std::uint8_t>(bits >> shift));
+    }
   }
   // Text beyond the limit is cut, before the UTF-8 character that would be cut in two.
   void text(std::string_view value, std::size_t limit) {
@@ -71,6 +79,13 @@ class ByteReader {
   std::int64_t signedVarint() {
     const std::uint64_t value = varint();
     return static_cast<std::int64_t>((value >> 1U) ^ (~(value & 1U) + 1));
+  }
+  double number() {
+    std::uint64_t bits = 0;
+    for (unsigned shift = 0; shift < 64; shift += 8) {
+      bits |= static_cast<std::uint64_t>(byte()) << shift;
+    }
+    return failed_ ? 0 : std::bit_cast<double>(bits);
   }
   // A number of things to follow, each at least one byte long.
   std::size_t count(std::size_t limit) {

@@ -1,5 +1,6 @@
 #include "backend/mitigate/control_codec.h"
 
+#include <cmath>
 #include <utility>
 
 #include "backend/base/bytes.h"
@@ -19,6 +20,7 @@ void write(ByteWriter& out, const SlotRange& range) {
     out.byte(operation.bucket ? kind | kBucketBit : kind);
     if (operation.bucket) {
       out.varint(*operation.bucket);
+      out.number(operation.scale);
     }
     out.signedVarint(operation.root);
     out.byte(operation.reduction);
@@ -99,6 +101,10 @@ SlotOperation readOperation(ByteReader& in) {
   operation.kind = static_cast<SlotOperation::Kind>(kind & ~kBucketBit);
   if ((kind & kBucketBit) != 0) {
     operation.bucket = in.atMost32(UINT32_MAX);
+    operation.scale = in.number();
+  }
+  if (!std::isfinite(operation.scale) || operation.scale <= 0) {
+    in.fail();
   }
   if (operation.bucket && operation.kind != SlotOperation::Kind::kAllReduce) {
     in.fail();

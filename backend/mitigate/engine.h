@@ -18,9 +18,11 @@
 
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -29,6 +31,7 @@
 #include "backend/mitigate/ledger.h"
 #include "backend/mitigate/messages.h"
 #include "backend/mitigate/mode.h"
+#include "backend/mitigate/participation.h"
 #include "backend/mitigate/slot.h"
 #include "backend/mitigate/step_history.h"
 
@@ -46,8 +49,10 @@ class Engine {
     std::uint64_t staleness = 8;  // slots of a bucket that may be filled for the main thread in a row
     std::uint64_t maxBytes = std::uint64_t{1} << 30;  // of results that the main thread has not taken
     std::optional<Duration> grace{};                  // nothing: as measured
-    Duration maxBacklog =
-        std::chrono::seconds(60);  // what the main thread may need to catch up: it is waited for in the end
+    // What the main thread may need to catch up: at the next exact operation it is waited for as long.
+    Duration maxBacklog = std::chrono::seconds(60);
+    // A recorded run to repeat; null: none. Then nothing is told or asked for.
+    std::shared_ptr<const ParticipationScript> script{};
   };
 
   // ---- Main thread ----
@@ -79,9 +84,17 @@ class Engine {
   };
   using Arrival = std::variant<Issue, Take, Wait, Fail>;
 
-  explicit Engine(Options options) : options_(options) {}
+  explicit Engine(Options options);
 
-  Arrival arrive(const SlotOperation& operation, Instant now);
+  // `what`: the operation, for people.
+  Arrival arrive(const SlotOperation& operation, Instant now, const std::string& what = "another operation");
+  // An operation of another group, in which its ranks wait for each other.
+  void exactElsewhere(const std::string& what) { steps_.exact(what); }
+  // From now until each bucket was reduced once more, nothing is told: what the ranks owe goes with their own next
+  // contributions. On all ranks at the same place of the program.
+  void flush();
+  // A gradient of an earlier run that is still owed.
+  void restore(BucketId bucket) { ledger_.owed(bucket, brought_[bucket]); }
 
   // ---- Proxy ----
 
@@ -124,24 +137,35 @@ class Engine {
 
   // ---- Whether it is worth it ----
 
-  // An operation that nobody can be spared in and that comes in every step: ahead of it nobody gains a lead. Then nothing is
-  // reported.
-  std::optional<SlotOperation> exactInEveryStep() const { return steps_.exactInEveryStep(); }
-  // Whether this rank is slow rather than late: see StepHistory. Then nothing is filled for it.
-  bool isPersistent() const { return steps_.isPersistent(); }
+  // See StepHistory. An operation that nobody can be spared in and that comes in every step: then nothing is reported.
+  std::optional<std::string> exactInEveryStep() const { return steps_.exactInEveryStep(); }
+  // Why nothing is filled for this rank for now; empty: it is.
+  std::string leftAlone() const;
   // What the others would have waited for this rank, and did not.
   Duration saved() const { return saved_; }
+  // Slots that were waited in for longer than the grace, and left to the ranks that were late.
+  std::uint64_t waitedFor() const { return waitedFor_; }
+  std::optional<Duration> grace() const { return options_.grace ? options_.grace : grace_.value(); }
 
   // ---- State ----
 
+  // Whether what may be filled is known for certain. As long as it is not, nothing is told or filled.
+  void arm(bool armed) { armed_ = armed; }
+  bool isArmed() const { return armed_ && standing_; }
   // No slot is filled any more. What was filled is taken, and what is owed is still carried.
   void standDown() { standing_ = false; }
   bool isStanding() const { return standing_; }
+  void setMaxBacklog(Duration backlog) { options_.maxBacklog = backlog; }
+  // When time alone may give something to tell.
+  Duration lookAgainIn(Instant now) const;
+  Slot reached() const { return main_; }
   bool isBehind() const { return main_ < filled_; }
   std::size_t unread() const { return log_.size(); }
   std::uint64_t filledByProxy() const { return filledByProxy_; }
   const Ledger& ledger() const { return ledger_; }
   Ledger& ledger() { return ledger_; }
+  // What was filled since the last call.
+  std::vector<Participation> takeParticipations() { return std::exchange(participations_, {}); }
 
  private:
   struct Entry {
@@ -154,20 +178,33 @@ class Engine {
     std::optional<Instant> told;
   };
 
+  Fail fail(std::string reason);
+  Issue issue(const SlotOperation& operation, Instant now);
+  Take take(Instant now);
+  void flushed(BucketId bucket);
+  std::optional<Fill> nextForced(Instant now);
+  // The slot is the rank's no more, but the proxy's.
+  void give(Slot slot, const SlotOperation& operation, Instant now);
   void reserve(Slot slot, const SlotOperation& operation);
   Fill fill(Slot slot, const SlotOperation& operation);
-  bool mayFill(const SlotOperation& operation) const;
+  bool mayFill(const SlotOperation& operation, Instant now) const;
+  bool isAtBound(BucketId bucket, std::uint64_t bytes, Instant now) const;
+  // How long a step of this rank may take: as long as the longest of the last, or as the stall that it is in may yet become.
+  Duration longStep(Instant now) const;
   bool contribute(BucketId bucket);
   // The main thread takes a slot: how late it is, and whether it is behind no more.
   void reached(Instant now);
   void learn(const SlotOperation& operation);
+  void count(const SlotOperation& operation, Instant now, const std::string& what);
   void remember(Slot slot, const SlotOperation& operation);
   void pace(BucketId bucket, Instant now);
   std::optional<PendingReport> report(Instant now);
   SlotRange described(Slot last) const;
 
   Options options_;
+  bool armed_ = true;
   bool standing_ = true;
+  std::string failure_;
   Slot main_ = 0;          // the main thread's next
   Slot filled_ = 0;        // the next to be filled; not before main_
   std::deque<Entry> log_;  // main_ to filled_ - 1
@@ -183,9 +220,17 @@ class Engine {
   std::map<BucketId, std::uint64_t> contributed_;  // that were filled
   std::set<SlotOperation> seen_;                   // broadcasts that the main thread has made
   std::map<BucketId, Instant> lastOfBucket_;
-  Duration step_{};  // of the main thread, smoothed
+  Duration step_{};             // of the main thread, smoothed
+  std::deque<Duration> paces_;  // the last steps as they were
+  std::optional<Instant> lastArrival_;
   StepHistory steps_;
-  bool toldPersistent_ = false;
+  bool toldRefusal_ = false;
+  // Buckets to be reduced once more before anything is told again; that ends too when one comes round for the second time.
+  std::set<BucketId> flushing_;
+  std::set<BucketId> flushed_;
+  std::uint64_t waitedFor_ = 0;
+  std::vector<Participation> participations_;
+  std::deque<Participation> script_;    // fills to come, of a run that is repeated
   std::optional<Instant> filledSince_;  // the first of the slots that the main thread has not reached
   Duration overrun_{};
   Duration saved_{};

@@ -10,13 +10,25 @@ void Grace::waited(Duration wait) {
   if (waits_.size() > kKept) {
     waits_.pop_front();
   }
+  if (++news_ >= kNews) {
+    learn();
+  }
+}
+
+void Grace::stepTakes(Duration step) {
+  const bool first = step_ <= Duration{};
+  step_ = step;
+  if (first) {
+    learn();
+  }
 }
 
 // The best g is one of the waits, or nothing: between two of them the cost only grows.
-std::optional<Duration> Grace::value() const {
+void Grace::learn() {
   if (waits_.size() < kMinimum || step_ <= Duration{}) {
-    return std::nullopt;
+    return;
   }
+  news_ = 0;
   std::vector<Duration> sorted(waits_.begin(), waits_.end());
   std::sort(sorted.begin(), sorted.end());
   const Duration staleness = step_ / 2;
@@ -36,7 +48,7 @@ std::optional<Duration> Grace::value() const {
     }
   }
   const auto margin = std::chrono::duration_cast<Duration>(kMargin * best);
-  return std::max(margin, kShortest);
+  value_ = std::max<Duration>(margin, kShortest);
 }
 
 }  // namespace straggler

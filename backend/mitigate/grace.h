@@ -24,20 +24,25 @@ class Grace {
  public:
   static constexpr std::size_t kKept = 512;    // waits
   static constexpr std::size_t kMinimum = 16;  // below this many nothing is known
+  static constexpr std::size_t kNews = 4;      // it is worked out anew with each so many
   static constexpr double kMargin = 1.5;  // on the longest wait that is waited for: the next may be a little longer
   static constexpr Duration kShortest = std::chrono::milliseconds(2);
 
   // The wait of a slot that nobody was asked to fill, or, where it was filled, the wait that this saved as told later.
   void waited(Duration wait);
   // How long this rank's step takes now; zero: unknown.
-  void stepTakes(Duration step) { step_ = step; }
+  void stepTakes(Duration step);
 
   // Nothing as long as too little is known: then nobody reports.
-  std::optional<Duration> value() const;
+  std::optional<Duration> value() const { return value_; }
 
  private:
+  void learn();
+
   std::deque<Duration> waits_;
   Duration step_{};
+  std::optional<Duration> value_;
+  std::size_t news_ = 0;  // waits since it was last worked out
 };
 
 }  // namespace straggler

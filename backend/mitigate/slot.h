@@ -26,11 +26,14 @@ struct SlotOperation {
   std::int8_t dtype = 0;             // torch's number
   std::uint64_t elements = 0;
   std::uint64_t bytes = 0;
+  // Of a bucket: by how much the gradients in it are scaled up (GradScaler's scale). The same on all ranks in one slot; a
+  // rank that is late learns it from those that wait.
+  double scale = 1;
 
   // Whether `rank` can take part without its caller, and nobody gets another result than one that is only late.
   bool canBeJoinedBy(int rank) const { return bucket.has_value() || (kind == Kind::kBroadcast && root != rank); }
 
-  // Whether both are the same call. A bucket's name does not count: a rank that is late learns it later.
+  // Whether both are the same call. A bucket's name and its scale do not count: a rank that is late learns them later.
   bool isCallOf(const SlotOperation& other) const {
     return kind == other.kind && root == other.root && reduction == other.reduction && dtype == other.dtype &&
            elements == other.elements;

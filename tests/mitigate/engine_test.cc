@@ -378,7 +378,7 @@ TEST_F(EngineTest, nobodyIsAskedAheadOfAnExactOperationInEachStep) {
   }
   engine.completed(2 * StepHistory::kMinimum - 1, now);
   arrive(bucketOf(0));
-  EXPECT_EQ(engine.exactInEveryStep(), exactOf());
+  EXPECT_EQ(engine.exactInEveryStep(), "another operation");
   EXPECT_FALSE(engine.tell(now + ms(1000)).pending);
 }
 
@@ -387,7 +387,7 @@ TEST_F(EngineTest, aRankThatStaysAtTheBoundRefusesAndSaysSo) {
   arrive(bucketOf(0));
   Slot next = 1;
   for (std::size_t step = 0; step < StepHistory::kSteps; ++step) {
-    for (; engine.unread() < 2 && !engine.isPersistent(); ++next) {
+    for (; engine.unread() < 2 && engine.leftAlone().empty(); ++next) {
       request(next, {bucketOf(0)});
       engine.nextFill(now);
     }

@@ -2,21 +2,16 @@
 
 #include <gtest/gtest.h>
 
-#include "tests/fakes/slot_operations.h"
-
 namespace straggler {
 namespace {
 
-constexpr std::uint64_t kStaleness = 8;
-
 class StepHistoryTest : public testing::Test {
  protected:
-  void steps(std::uint64_t count, std::uint64_t unread, const std::vector<SlotOperation>& rest = {}) {
+  void steps(std::uint64_t count, bool atBound, const std::string& exact = "", const std::string& rooted = "") {
     for (std::uint64_t step = 0; step < count; ++step) {
-      history.arrived(bucketOf(0), {{0, unread}}, kStaleness);
-      for (const auto& operation : rest) {
-        history.arrived(operation, {{0, unread}}, kStaleness);
-      }
+      history.exact(exact);
+      history.rooted(rooted);
+      history.step(atBound);
     }
   }
 
@@ -24,51 +19,58 @@ class StepHistoryTest : public testing::Test {
 };
 
 TEST_F(StepHistoryTest, anExactOperationInEachStepIsFound) {
-  steps(StepHistory::kMinimum, 0, {bucketOf(1), exactOf()});
-  EXPECT_EQ(history.exactInEveryStep(), exactOf());
+  steps(StepHistory::kMinimum, false, "an all_reduce of 1 element");
+  EXPECT_EQ(history.exactInEveryStep(), "an all_reduce of 1 element");
+  EXPECT_EQ(history.rootedInEveryStep(), std::nullopt);
+}
+
+TEST_F(StepHistoryTest, aBroadcastFromThisRankInEachStepIsFound) {
+  steps(StepHistory::kMinimum, false, "", "a broadcast of 32 elements");
+  EXPECT_EQ(history.rootedInEveryStep(), "a broadcast of 32 elements");
+  EXPECT_EQ(history.exactInEveryStep(), std::nullopt);
 }
 
 TEST_F(StepHistoryTest, oneNowAndThenIsNone) {
   for (int round = 0; round < 10; ++round) {
-    steps(9, 0, {bucketOf(1), broadcastFrom(0)});
-    steps(1, 0, {bucketOf(1), barrierOf()});
+    steps(9, false);
+    steps(1, false, "a barrier");
   }
   EXPECT_EQ(history.exactInEveryStep(), std::nullopt);
 }
 
 TEST_F(StepHistoryTest, itIsForgottenWhenTheProgramChanges) {
-  steps(StepHistory::kSteps, 0, {exactOf()});
-  steps(StepHistory::kSteps, 0);
+  steps(StepHistory::kSteps, false, "a barrier");
+  steps(StepHistory::kSteps, false);
   EXPECT_EQ(history.exactInEveryStep(), std::nullopt);
 }
 
 TEST_F(StepHistoryTest, ofAFewStepsNothingIsSaid) {
-  steps(StepHistory::kMinimum - 1, 0, {exactOf()});
+  steps(StepHistory::kMinimum - 1, false, "a barrier");
   EXPECT_EQ(history.exactInEveryStep(), std::nullopt);
 }
 
-TEST_F(StepHistoryTest, aRankThatIsBehindButNotAtTheBoundIsLate) {
-  steps(1000, kStaleness - 1);
+TEST_F(StepHistoryTest, aRankThatIsNotAtTheBoundIsLate) {
+  steps(1000, false);
   EXPECT_FALSE(history.isPersistent());
 }
 
 TEST_F(StepHistoryTest, aRankAtTheBoundForMostStepsIsPersistent) {
-  steps(23, kStaleness);
+  steps(23, true);
   EXPECT_FALSE(history.isPersistent());
-  steps(1, kStaleness);
+  steps(1, true);
   EXPECT_TRUE(history.isPersistent());
 }
 
 TEST_F(StepHistoryTest, aPersistentRankIsLeftAloneForTwiceAsLongEachTime) {
-  steps(24, kStaleness);
-  steps(StepHistory::kLeftAlone - 1, 0);
+  steps(24, true);
+  steps(StepHistory::kLeftAlone - 1, false);
   EXPECT_TRUE(history.isPersistent());
-  steps(1, 0);
+  steps(1, false);
   EXPECT_FALSE(history.isPersistent());
-  steps(24, kStaleness);
-  steps(2 * StepHistory::kLeftAlone - 1, 0);
+  steps(24, true);
+  steps(2 * StepHistory::kLeftAlone - 1, false);
   EXPECT_TRUE(history.isPersistent());
-  steps(1, 0);
+  steps(1, false);
   EXPECT_FALSE(history.isPersistent());
 }
 
