@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <climits>
 #include <cmath>
 #include <string_view>
+
+#include "backend/base/format.h"
 
 namespace straggler {
 namespace {
@@ -23,15 +26,21 @@ struct Declaration {
   bool (*accept)(Settings&, const std::string& value);
 };
 
+// All of it is the number.
+template <class Number>
+bool readWhole(const std::string& value, Number& number) {
+  const auto* end = value.data() + value.size();
+  const auto [last, error] = std::from_chars(value.data(), end, number);
+  return error == std::errc() && last == end;
+}
+
 bool acceptDirectory(Settings& settings, const std::string& value) {
   settings.directory = value;
   return !value.empty();
 }
 
 bool acceptWindow(Settings& settings, const std::string& value) {
-  const auto* end = value.data() + value.size();
-  const auto [last, error] = std::from_chars(value.data(), end, settings.window);
-  return error == std::errc() && last == end && settings.window >= 1 && settings.window <= kMaxWindow;
+  return readWhole(value, settings.window) && settings.window >= 1 && settings.window <= kMaxWindow;
 }
 
 bool acceptRule(Settings& settings, const std::string& value) {
@@ -40,10 +49,37 @@ bool acceptRule(Settings& settings, const std::string& value) {
 }
 
 bool acceptMultiplier(Settings& settings, const std::string& value) {
-  const auto* end = value.data() + value.size();
-  const auto [last, error] = std::from_chars(value.data(), end, settings.multiplier);
-  return error == std::errc() && last == end && std::isfinite(settings.multiplier) && settings.multiplier > 1;
+  return readWhole(value, settings.multiplier) && std::isfinite(settings.multiplier) && settings.multiplier > 1;
 }
+
+bool acceptMitigate(Settings& settings, const std::string& value) {
+  settings.mitigate = value;
+  return value == "off" || value == "carry" || value == "drop";
+}
+
+bool acceptStaleness(Settings& settings, const std::string& value) {
+  return readWhole(value, settings.staleness) && settings.staleness >= 1 && settings.staleness <= kMaxStaleness;
+}
+
+bool acceptGrace(Settings& settings, const std::string& value) {
+  double milliseconds = 0;
+  if (value == "auto") {
+    settings.graceMs.reset();
+    return true;
+  }
+  const bool valid = readWhole(value, milliseconds) && milliseconds >= 0 && milliseconds <= kMaxGraceMs;
+  settings.graceMs = milliseconds;
+  return valid;
+}
+
+bool acceptQuorum(Settings& settings, const std::string& value) {
+  double& quorum = settings.quorum.value;
+  return readWhole(value, quorum) && std::isfinite(quorum) && quorum > 0 && quorum <= INT_MAX &&
+         (quorum < 1 || quorum == std::floor(quorum));
+}
+
+// Read, and checked, by Python.
+bool acceptForceParticipation(Settings& /*settings*/, const std::string& value) { return !value.empty(); }
 
 // Names separated by commas, each "gloo" or "nccl".
 bool acceptIntercept(Settings& /*settings*/, const std::string& value) {
@@ -64,7 +100,7 @@ bool acceptIntercept(Settings& /*settings*/, const std::string& value) {
 // The rules have a grammar of their own, checked where they are put into force.
 bool acceptInject(Settings& /*settings*/, const std::string& /*value*/) { return true; }
 
-constexpr std::array<Declaration, 6> kTable = {{
+constexpr std::array<Declaration, 11> kTable = {{
     {"DIR", "", "path", "", "a folder that can be written", "where records go; unset: lines on standard error only",
      acceptDirectory},
     {"INTERCEPT", "", "names", "", "gloo, nccl, or gloo,nccl", "backend names that resolve to the wrapped backend",
@@ -76,6 +112,17 @@ constexpr std::array<Declaration, 6> kTable = {{
      "the rule by which a rank is named", acceptRule},
     {"MULTIPLIER", "2.0", "number", "times", "a number above 1", "used by the other rules than self_time",
      acceptMultiplier},
+    {"MITIGATE", "off", "choice", "", "off, carry, or drop",
+     "whether a late rank holds up the others: its late gradients are carried to a later step, or dropped",
+     acceptMitigate},
+    {"STALENESS", "8", "whole number", "steps", "a whole number from 1 to 1024",
+     "steps that a rank may be behind the others, with MITIGATE", acceptStaleness},
+    {"GRACE_MS", "auto", "number", "ms", "auto, or a number from 0 to 3600000",
+     "how long a late rank is waited for, with MITIGATE; auto: as measured", acceptGrace},
+    {"QUORUM", "0.5", "number", "ranks", "a whole number of ranks from 1 to the size of the group, or a share below 1",
+     "ranks that have to wait before a late one is left behind, with MITIGATE", acceptQuorum},
+    {"FORCE_PARTICIPATION", "", "path", "", "a participation-rank-*.jsonl file, or the folder of a recorded run",
+     "a recorded run whose late ranks are late again, with MITIGATE", acceptForceParticipation},
 }};
 
 std::string allowedNames() {
@@ -95,6 +142,17 @@ std::optional<std::string> find(const Environment& environment, std::string_view
 }
 
 }  // namespace
+
+int QuorumSetting::of(int ranks) const {
+  if (value < 1) {
+    return std::max(1, static_cast<int>(std::ceil(value * ranks)));
+  }
+  if (value > ranks) {
+    throw SettingsError("STRAGGLER_QUORUM='" + fixed(value, 0) + "' is more than the ranks of the group; allowed: " +
+                        "a whole number of ranks from 1 to " + std::to_string(ranks) + ", or a share below 1");
+  }
+  return static_cast<int>(value);
+}
 
 Environment readEnvironment() {
   Environment result;

@@ -19,15 +19,30 @@ class SettingsError : public std::invalid_argument {
   using std::invalid_argument::invalid_argument;
 };
 
-inline constexpr int kMaxWindow = 1000;  // steps
+inline constexpr int kMaxWindow = 1000;       // steps
+inline constexpr int kMaxStaleness = 1024;    // steps
+inline constexpr double kMaxGraceMs = 3.6e6;  // an hour
 
-// What the observing side reads. STRAGGLER_INTERCEPT and STRAGGLER_INJECT are in the table too, but are read by the
-// Python package, before a group exists; the observing side is not told of an injection.
+// So many ranks, or a share of them.
+struct QuorumSetting {
+  double value = 0.5;  // below 1: a share
+
+  // Of a group of so many. Throws SettingsError if it has fewer.
+  int of(int ranks) const;
+};
+
+// What the C++ side reads. STRAGGLER_INTERCEPT, STRAGGLER_INJECT and STRAGGLER_FORCE_PARTICIPATION are in the table too, but
+// are read by the Python package, before a group exists; the observing side is not told of an injection.
 struct Settings {
   std::string directory;           // STRAGGLER_DIR: where records go; empty: nowhere
   int window = 10;                 // STRAGGLER_WINDOW: steps a window
   std::string rule = "self_time";  // STRAGGLER_RULE: by which a rank is named
   double multiplier = 2.0;         // STRAGGLER_MULTIPLIER: used by the other rules than self_time
+
+  std::string mitigate = "off";     // STRAGGLER_MITIGATE: off, carry, drop
+  int staleness = 8;                // STRAGGLER_STALENESS: steps a rank may be behind
+  std::optional<double> graceMs{};  // STRAGGLER_GRACE_MS; nothing: as measured
+  QuorumSetting quorum{};           // STRAGGLER_QUORUM
 };
 
 // One row of the table, with the value in force.

@@ -1,21 +1,18 @@
 #include "backend/c10d/mitigating_backend.h"
 
-#include <algorithm>
-#include <chrono>
 #include <utility>
 
-#include <ATen/Functions.h>
-
+#include "backend/base/format.h"
 #include "backend/c10d/blocking.h"
-#include "backend/c10d/chained_work.h"
+#include "backend/c10d/process_log.h"
 #include "backend/c10d/release_probe.h"
-#include "backend/mitigate/control_codec.h"
+#include "backend/report/participation_records.h"
 
 namespace straggler {
 namespace {
 
-constexpr std::chrono::microseconds kLookPeriod{500};
-constexpr std::chrono::milliseconds kIdlePeriod{5};
+constexpr Duration kSayPeriod = std::chrono::milliseconds(100);
+constexpr Slot kKnownBy = 200;  // slots after which it should be armed: if it is not, that is said
 
 class WatchedStorage final : public StorageWatch {
  public:
@@ -30,352 +27,293 @@ std::uintptr_t addressOf(const at::Tensor& tensor) {
   return reinterpret_cast<std::uintptr_t>(tensor.storage().unsafeGetStorageImpl());
 }
 
-std::uint64_t bytesOf(const at::Tensor& tensor) {
-  return static_cast<std::uint64_t>(tensor.numel() * tensor.element_size());
-}
-
 SlotOperation operationOn(SlotOperation::Kind kind, const at::Tensor& tensor) {
   SlotOperation operation;
   operation.kind = kind;
   operation.dtype = static_cast<std::int8_t>(tensor.scalar_type());
   operation.elements = static_cast<std::uint64_t>(tensor.numel());
-  operation.bytes = bytesOf(tensor);
+  operation.bytes = static_cast<std::uint64_t>(tensor.numel() * tensor.element_size());
   return operation;
 }
 
+// One that its result can be written to as a whole, later.
+bool isPlain(const ForwardingBackend::Tensors& tensors) {
+  return tensors.size() == 1 && tensors.front().is_cpu() && tensors.front().layout() == c10::kStrided &&
+         tensors.front().is_contiguous() && !tensors.front().is_complex();
+}
+
+std::string named(const char* operation, const ForwardingBackend::Tensors& tensors) {
+  const std::int64_t elements = tensors.empty() || !tensors.front().defined() ? 0 : tensors.front().numel();
+  return std::string(operation) + " of " + std::to_string(elements) + (elements == 1 ? " element" : " elements");
+}
+
+std::string modeName(MitigationMode mode) { return mode == MitigationMode::kCarry ? "carry" : "drop"; }
+
 }  // namespace
 
-MitigatingBackend::MitigatingBackend(BackendPtr inner, std::unique_ptr<ControlChannel> channel, Options options)
-    : ForwardingBackend(std::move(inner)),
+MitigatingBackend::MitigatingBackend(BackendPtr inner, std::unique_ptr<ControlChannel> channel, const Options& options)
+    : ForwardingBackend(inner),
       options_(options),
-      channel_(std::move(channel)),
-      inbox_(channel_->inboxOfRank()),
-      coordinatorInbox_(getRank() == 0 ? channel_->inboxOfCoordinator() : nullptr),
-      engine_(options.engine) {
-  threads_.emplace_back([this] { watchLoop(); });
-  threads_.emplace_back([this] { hearLoop(); });
-  if (coordinatorInbox_) {
-    threads_.emplace_back([this] { coordinateLoop(); });
+      carrier_(std::make_shared<Carrier>(std::move(inner), options.engine, options.timeout)) {
+  carrier_->with([](Engine& engine) { engine.arm(false); });
+  if (!options.directory.empty()) {
+    record_ = std::make_unique<RecordFile>(
+        options.directory, "participation-rank-" + std::to_string(options.globalRank) + ".jsonl",
+        [](const std::string& reason) { processLog()->line(Severity::kWarning, "straggler: " + reason); });
+    record_->line(participationStart(options.globalRank, getSize(), options.engine.mode, options.engine.staleness));
   }
+  ControlThreads::Hooks hooks;
+  hooks.failed = [this](const std::string& reason) { failed(reason); };
+  hooks.filled = [this](const std::vector<Participation>& participations) { record(participations); };
+  hooks.looked = [this] { sayNews(); };
+  threads_ = std::make_unique<ControlThreads>(
+      carrier_, std::move(channel),
+      ControlThreads::Options{getSize(), options.quorum, options.engine.mode, getRank() == 0}, std::move(hooks));
 }
 
 MitigatingBackend::~MitigatingBackend() {
-  runBlocking([this] { stop(); });
+  runBlocking([this] { threads_->stop(); });
 }
 
-void MitigatingBackend::stop() noexcept {
-  if (stopping_.exchange(true)) {
-    return;
-  }
-  {
-    const MutexLock lock(mutex_);
-    engine_.standDown();
-    moved_.notifyAll();
-  }
-  inbox_->close();
-  if (coordinatorInbox_) {
-    coordinatorInbox_->close();
-  }
-  for (auto& thread : threads_) {
-    thread.join();
-  }
-  threads_.clear();
+void MitigatingBackend::setTimeout(std::chrono::milliseconds timeout) {
+  carrier_->setTimeout(timeout);
+  ForwardingBackend::setTimeout(timeout);
 }
 
 void MitigatingBackend::abort() {
   ForwardingBackend::abort();
-  stop();
+  runBlocking([this] { threads_->stop(); });
 }
 
 void MitigatingBackend::shutdown() {
-  runBlocking([this] { stop(); });
+  runBlocking([this] { threads_->stop(); });
+  // What the watching thread did not come to.
+  record(carrier_->with([](Engine& engine) { return engine.takeParticipations(); }));
+  if (record_) {
+    record_->flush();
+  }
   ForwardingBackend::shutdown();
 }
 
-// ---- Main thread ----
+// ---- Operations ----
 
 ForwardingBackend::WorkPtr MitigatingBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
-  SlotOperation operation;
-  {
-    const MutexLock lock(mutex_);
-    operation = describe(tensors, options);
-    if (operation.bucket) {
-      forms_[*operation.bucket] = {tensors.front().options(), options};
-      forms_[*operation.bucket].allreduce.asyncOp = true;
-    }
+  const SlotOperation operation = describe(tensors, options);
+  sayFailure();
+  std::optional<Carrier::Form> form;
+  if (operation.bucket) {
+    form = Carrier::Form{tensors.front().options().requires_grad(false), options};
+    form->allreduce.asyncOp = true;
   }
-  return arrive(operation, tensors.size() == 1 ? &tensors.front() : nullptr,
-                [&] { return inner()->allreduce(tensors, options); });
+  return carrier_->arrive(operation, named("an all_reduce", tensors), isPlain(tensors) ? &tensors.front() : nullptr,
+                          form ? &*form : nullptr, [&] { return inner()->allreduce(tensors, options); });
 }
 
 ForwardingBackend::WorkPtr MitigatingBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  const bool plain = isPlain(tensors) && options.rootTensor == 0;
+  if (ReleaseProbe::currentGraphTask() != kNoGraphTask) {
+    refuse("a backward makes a broadcast");
+  }
+  sayFailure();
   SlotOperation operation;
-  if (tensors.size() == 1 && tensors.front().is_cpu() && !tensors.front().is_sparse()) {
+  std::optional<Carrier::Form> form;
+  if (plain) {
     operation = operationOn(SlotOperation::Kind::kBroadcast, tensors.front());
     operation.root = static_cast<std::int32_t>(options.rootRank);
-    const MutexLock lock(mutex_);
-    broadcasts_[operation.dtype] = tensors.front().options();
+    form = Carrier::Form{tensors.front().options().requires_grad(false), {}};
   }
-  return arrive(operation, tensors.size() == 1 ? &tensors.front() : nullptr,
-                [&] { return inner()->broadcast(tensors, options); });
+  return carrier_->arrive(operation, named("a broadcast", tensors), plain ? &tensors.front() : nullptr,
+                          form ? &*form : nullptr, [&] { return inner()->broadcast(tensors, options); });
 }
 
 // What is neither an allreduce nor a broadcast.
 ForwardingBackend::WorkPtr MitigatingBackend::call(const Call& call, c10::function_ref<WorkPtr()> issue) {
   if (!isNumbered(call.kind) || call.kind == OpKind::kCoalesced) {
-    const MutexLock lock(mutex_);
-    standDown(std::string("the group uses ") + call.method);
+    standDown(std::string("the group is used for ") +
+              (call.kind == OpKind::kCoalesced ? "coalesced operations" : "point to point") + " (" + call.method + ")");
   }
   if (!isNumbered(call.kind)) {
     return issue();
   }
   if (ReleaseProbe::currentGraphTask() != kNoGraphTask) {
-    const MutexLock lock(mutex_);
-    names_.refuse(std::string("a backward uses ") + call.method);
+    refuse(std::string("a backward uses ") + call.method +
+           ", as sharded models (FSDP, ZeRO) and tensor parallelism do: what it carries no rank can be without");
   }
-  return arrive(SlotOperation{}, nullptr, issue);
+  sayFailure();
+  return carrier_->arrive(SlotOperation{}, call.method, nullptr, nullptr, issue);
 }
 
 SlotOperation MitigatingBackend::describe(const Tensors& tensors, const c10d::AllreduceOptions& options) {
   const int graphTask = ReleaseProbe::currentGraphTask();
-  const bool dense = tensors.size() == 1 && tensors.front().is_cpu() && !tensors.front().is_sparse() &&
-                     tensors.front().is_contiguous();
-  if (!dense) {
+  if (!isPlain(tensors)) {
     if (graphTask != kNoGraphTask) {
-      names_.refuse("a backward reduces what is no dense tensor on the CPU");
+      refuse("a backward reduces what is no dense tensor on the CPU");
     }
     return {};
   }
   const at::Tensor& tensor = tensors.front();
   SlotOperation operation = operationOn(SlotOperation::Kind::kAllReduce, tensor);
   operation.reduction = static_cast<std::uint8_t>(options.reduceOp.op_);
-  if (graphTask == kNoGraphTask) {
-    return operation;
+  if (graphTask != kNoGraphTask) {
+    nameBucket(operation, tensor, graphTask);
   }
-  const auto reduction = options.reduceOp.op_;
-  if (!tensor.is_floating_point() || (reduction != c10d::ReduceOp::SUM && reduction != c10d::ReduceOp::AVG)) {
-    names_.refuse("a backward reduces something else than gradients");
-    return operation;
-  }
-  operation.bucket =
-      names_.see(addressOf(tensor), graphTask, [&tensor] { return std::make_unique<WatchedStorage>(tensor); });
   return operation;
 }
 
-ForwardingBackend::WorkPtr MitigatingBackend::arrive(const SlotOperation& operation, at::Tensor* tensor,
-                                                     c10::function_ref<WorkPtr()> issue) {
-  const MutexLock lock(mutex_);
-  Engine::Arrival arrival = engine_.arrive(operation, SteadyClock().now());
-  while (std::holds_alternative<Engine::Wait>(arrival)) {
-    runBlocking([this] { moved_.waitFor(mutex_, kIdlePeriod, [] { return false; }); });
-    arrival = engine_.arrive(operation, SteadyClock().now());
-  }
-  if (const auto* failure = std::get_if<Engine::Fail>(&arrival)) {
-    standDown(failure->reason);
-    TORCH_CHECK(false, "straggler: ", failure->reason, "; the group cannot be used any more");
-  }
-  if (const auto* order = std::get_if<Engine::Take>(&arrival)) {
-    WorkPtr work = take(*order, *tensor);
-    fillAll();
-    return work;
-  }
-  const auto order = std::get<Engine::Issue>(arrival);
-  if (operation.bucket) {
-    residuals_.moveInto(*operation.bucket, *tensor);
-  }
-  WorkPtr work = issued(order.slot, issue());
-  fillAll();
-  if (work && operation.bucket && options_.engine.mode == MitigationMode::kDrop) {
-    work = ChainedWork::after(work, {*tensor}, [this, slot = order.slot, tensor = *tensor]() mutable {
-      std::uint32_t participants = 0;
-      {
-        const MutexLock inner(mutex_);
-        participants = engine_.participantsOf(slot);
-      }
-      rescale(tensor, participants);
-    });
-  }
-  return work;
-}
-
-ForwardingBackend::WorkPtr MitigatingBackend::issued(Slot slot, WorkPtr work) {
-  if (work) {
-    issued_.push_back({slot, work});
-  } else {
-    engine_.completed(slot, SteadyClock().now());
-  }
-  return work;
-}
-
-ForwardingBackend::WorkPtr MitigatingBackend::take(const Engine::Take& order, at::Tensor& tensor) {
-  if (order.owes && !residuals_.add(order.bucket, tensor)) {
-    engine_.ledger().discardLast(order.bucket);
-  }
-  const auto entry = log_.extract(order.slot).mapped();
-  return ChainedWork::after(entry.work, {tensor},
-                            [entry, tensor]() mutable { tensor.copy_(entry.result.view(tensor.sizes())); });
-}
-
-void MitigatingBackend::rescale(at::Tensor& result, std::uint32_t participants) const {
-  if (participants > 0) {
-    result.mul_(static_cast<double>(getSize()) / participants);
-  }
-}
-
-void MitigatingBackend::standDown(const std::string& reason) {
-  if (reason_.empty()) {
-    reason_ = reason;
-  }
-  engine_.standDown();
-}
-
-// ---- Proxy ----
-
-void MitigatingBackend::fillAll() {
-  while (const auto order = engine_.nextFill(SteadyClock().now())) {
-    fill(*order);
-  }
-  moved_.notifyAll();
-}
-
-void MitigatingBackend::fill(const Engine::Fill& order) {
-  const auto elements = static_cast<std::int64_t>(order.operation.elements);
-  Tensors tensors;
-  WorkPtr work;
-  if (order.operation.bucket) {
-    const Form& form = forms_.at(*order.operation.bucket);
-    tensors = {at::zeros({elements}, form.tensor)};
-    residuals_.moveInto(*order.operation.bucket, tensors.front());
-    work = inner()->allreduce(tensors, form.allreduce);
-  } else {
-    c10d::BroadcastOptions options;
-    options.rootRank = order.operation.root;
-    tensors = {at::empty({elements}, broadcasts_.at(order.operation.dtype))};
-    work = inner()->broadcast(tensors, options);
-  }
-  if (order.participants > 0) {
-    work = ChainedWork::after(
-        work, tensors, [this, result = tensors.front(), n = order.participants]() mutable { rescale(result, n); });
-  }
-  log_[order.slot] = {tensors.front(), work};
-}
-
-// ---- Threads ----
-
-// The oldest that waits is looked at, as often as it may matter.
-void MitigatingBackend::watchLoop() {
-  while (!stopping_) {
-    Engine::Tell told;
-    bool waiting = false;
-    {
-      const MutexLock lock(mutex_);
-      while (!issued_.empty() && issued_.front().work->isCompleted()) {
-        engine_.completed(issued_.front().slot, SteadyClock().now());
-        issued_.pop_front();
-      }
-      waiting = !issued_.empty();
-      told = engine_.tell(SteadyClock().now());
-    }
-    const auto send = [this](const ControlMessage& message) { channel_->sendToCoordinator(encodeControl(message)); };
-    if (told.caughtUp) {
-      send(*told.caughtUp);
-    }
-    if (told.refusal) {
-      send(*told.refusal);
-    }
-    for (const auto& reservation : told.reservations) {
-      send(reservation);
-    }
-    for (const auto& acknowledgement : told.acknowledgements) {
-      send(acknowledgement);
-    }
-    if (told.pending) {
-      send(*told.pending);
-    }
-    if (const std::string gone = channel_->gone(); !gone.empty()) {
-      const MutexLock lock(mutex_);
-      standDown("control messages are carried no more: " + gone);
-    }
-    std::this_thread::sleep_for(waiting ? kLookPeriod : std::chrono::microseconds(kIdlePeriod));
-  }
-}
-
-void MitigatingBackend::hearLoop() {
-  while (const auto bytes = inbox_->receive()) {
-    hear(*bytes);
-  }
-}
-
-void MitigatingBackend::hear(const std::vector<std::uint8_t>& bytes) {
-  const auto message = decodeControl(bytes);
-  if (!message) {
+void MitigatingBackend::nameBucket(SlotOperation& operation, const at::Tensor& tensor, int graphTask) {
+  const bool sum = operation.reduction == static_cast<std::uint8_t>(c10d::ReduceOp::SUM) ||
+                   operation.reduction == static_cast<std::uint8_t>(c10d::ReduceOp::AVG);
+  if (!tensor.is_floating_point() || !sum) {
+    refuse(
+        "a backward reduces something else than gradients, as DistributedDataParallel does with "
+        "find_unused_parameters=True");
     return;
   }
   const MutexLock lock(mutex_);
-  if (const auto* request = std::get_if<JoinRequest>(&*message)) {
-    engine_.requested(*request);
-  } else if (const auto* behind = std::get_if<Behind>(&*message)) {
-    engine_.heard(*behind);
-  } else if (const auto* announcement = std::get_if<Announcement>(&*message)) {
-    engine_.heard(*announcement);
-  } else if (const auto* go = std::get_if<Go>(&*message)) {
-    engine_.heard(*go);
+  operation.bucket = names_.see(addressOf(tensor), operation.elements, graphTask,
+                                [&tensor] { return std::make_unique<WatchedStorage>(tensor); });
+  operation.scale = scale_;
+  if (operation.bucket) {
+    elements_[*operation.bucket] = operation.elements;
   }
-  fillAll();
+  arm();
 }
 
-void MitigatingBackend::coordinateLoop() {
-  Coordinator coordinator(getSize(), options_.quorum, options_.engine.mode);
-  while (const auto bytes = coordinatorInbox_->receive()) {
-    const auto message = decodeControl(*bytes);
-    if (!message) {
-      continue;
-    }
-    const auto orders = std::visit(
-        [&coordinator](const auto& heard) -> std::vector<Coordinator::Order> {
-          if constexpr (requires { coordinator.hear(heard, Instant{}); }) {
-            return coordinator.hear(heard, SteadyClock().now());
-          }
-          return {};
-        },
-        *message);
-    for (const auto& order : orders) {
-      const auto encoded =
-          std::visit([](const auto& each) { return encodeControl(ControlMessage(each)); }, order.message);
-      channel_->sendToRank(order.rank, encoded);
-    }
-  }
+void MitigatingBackend::arm() {
+  named_ = names_.named();
+  const bool all = expected_ > 0 && named_.elements == static_cast<std::uint64_t>(expected_);
+  const bool armed = all && names_.refusal().empty() && reason_.empty();
+  carrier_->with([armed](Engine& engine) { engine.arm(armed); });
 }
 
-// ---- What became of it ----
-
-BucketLedger MitigatingBackend::ledger() const {
+void MitigatingBackend::refuse(const std::string& reason) {
   const MutexLock lock(mutex_);
-  return engine_.ledger().total();
-}
-
-std::uint64_t MitigatingBackend::filledByProxy() const {
-  const MutexLock lock(mutex_);
-  return engine_.filledByProxy();
-}
-
-std::map<BucketId, at::Tensor> MitigatingBackend::residuals() const {
-  const MutexLock lock(mutex_);
-  std::map<BucketId, at::Tensor> copies;
-  for (const auto& [bucket, residual] : residuals_.all()) {
-    copies[bucket] = residual.clone();
-  }
-  return copies;
-}
-
-std::string MitigatingBackend::standingDown() const {
-  const MutexLock lock(mutex_);
-  return reason_.empty() ? names_.refusal() : reason_;
+  names_.refuse(reason);
+  arm();
 }
 
 // A group made from this one is exact.
 ForwardingBackend::BackendPtr MitigatingBackend::wrap(BackendPtr made, const std::vector<int>& /*ranks*/) {
   return made;
+}
+
+// ---- What Python knows and c10d does not ----
+
+void MitigatingBackend::expectGradients(std::int64_t elements) {
+  const MutexLock lock(mutex_);
+  expected_ += elements;
+  arm();
+}
+
+void MitigatingBackend::standDown(const std::string& reason) {
+  const MutexLock lock(mutex_);
+  if (reason_.empty()) {
+    reason_ = reason;
+  }
+  carrier_->with([](Engine& engine) { engine.standDown(); });
+}
+
+void MitigatingBackend::exactElsewhere(const std::string& what) {
+  carrier_->with([&what](Engine& engine) { engine.exactElsewhere(what); });
+}
+
+void MitigatingBackend::flush() {
+  carrier_->with([](Engine& engine) { engine.flush(); });
+}
+
+// ---- What became of it ----
+
+MitigatingBackend::Status MitigatingBackend::status() const {
+  Status status;
+  std::string leftAlone;
+  std::optional<std::string> exact;
+  carrier_->with([&](const Engine& engine) {
+    status.armed = engine.isArmed();
+    status.ledger = engine.ledger().buckets();
+    status.filledByProxy = engine.filledByProxy();
+    status.waitedFor = engine.waitedFor();
+    status.saved = engine.saved();
+    status.grace = engine.grace();
+    leftAlone = engine.leftAlone();
+    exact = engine.exactInEveryStep();
+  });
+  status.messages = threads_->messages();
+  const MutexLock lock(mutex_);
+  status.text = text(status.armed, leftAlone, exact);
+  status.elements = elements_;
+  status.armed = status.armed && leftAlone.empty() && !exact;
+  return status;
+}
+
+std::string MitigatingBackend::text(bool armed, const std::string& leftAlone,
+                                    const std::optional<std::string>& exact) const {
+  if (!reason_.empty()) {
+    return "off: " + reason_;
+  }
+  if (!names_.refusal().empty()) {
+    return "off: " + names_.refusal();
+  }
+  if (!armed) {
+    return expected_ <= 0 ? "not armed: no model is wrapped in DistributedDataParallel on the default group"
+                          : "not armed: buckets with " + std::to_string(named_.elements) + " of " +
+                                std::to_string(expected_) + " elements of gradients have been found";
+  }
+  if (exact) {
+    return "stands aside: there is " + *exact + " in every step, in which all ranks wait for each other anyway";
+  }
+  if (!leftAlone.empty()) {
+    return "leaves rank " + std::to_string(options_.globalRank) + " alone: " + leftAlone;
+  }
+  return "armed for " + std::to_string(named_.buckets) + (named_.buckets == 1 ? " bucket of " : " buckets of ") +
+         std::to_string(named_.elements) + " elements, staleness " + std::to_string(options_.engine.staleness) +
+         " steps, quorum " + std::to_string(options_.quorum) + " of " + std::to_string(getSize()) + " ranks";
+}
+
+// ---- Lines for people ----
+
+// On the watching thread. What every rank finds is said by group rank 0, what is one rank's own by that rank.
+void MitigatingBackend::sayNews() {
+  const Instant now = SteadyClock().now();
+  if (now - lastSaid_ < kSayPeriod) {
+    return;
+  }
+  lastSaid_ = now;
+  const Slot reached = carrier_->with([](const Engine& engine) { return engine.reached(); });
+  const std::string text = status().text;
+  if (text == said_ || (text.starts_with("not armed") && reached < kKnownBy)) {
+    return;
+  }
+  const bool own = text.starts_with("leaves") || said_.starts_with("leaves");
+  // The counts in it move on as buckets are found.
+  const bool again = text.starts_with("not armed") && said_.starts_with("not armed");
+  said_ = text;
+  if ((getRank() == 0 || own) && !again) {
+    processLog()->line(Severity::kInfo, "straggler: mitigation " + modeName(options_.engine.mode) + " " +
+                                            (text.starts_with("leaves") || text.starts_with("stands") ? "" : "is ") +
+                                            text);
+  }
+}
+
+// A channel that ends with the job is not worth a line: it is said when the rank goes on without.
+void MitigatingBackend::failed(const std::string& reason) {
+  standDown(reason);
+  failed_ = true;
+}
+
+void MitigatingBackend::sayFailure() {
+  if (failed_ && failed_.exchange(false)) {
+    processLog()->line(Severity::kWarning, "straggler: mitigation " + modeName(options_.engine.mode) +
+                                               " is off on rank " + std::to_string(options_.globalRank) + ": " +
+                                               status().text + "; training goes on, and waits for late ranks");
+  }
+}
+
+void MitigatingBackend::record(const std::vector<Participation>& participations) {
+  for (const auto& participation : participations) {
+    if (record_) {
+      record_->line(toJson(options_.globalRank, participation));
+    }
+  }
 }
 
 }  // namespace straggler

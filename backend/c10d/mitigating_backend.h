@@ -1,31 +1,27 @@
-// MitigatingBackend: the carrier of a group's mitigation. It stands between the observing wrapper and the inner backend, and
-// carries out what the engine orders: it issues, fills slots for a main thread that is late, and hands logged results out.
+// MitigatingBackend: the decorator under which a late rank does not hold up its group. It stands between the observing wrapper
+// and the inner backend, says what each call is, and lets the Carrier issue it, or take what was filled in its place.
 //
-// Slot lock: one mutex a group guards the engine, and is held while a collective is issued to the inner backend. That is the
-// one place in which the inner is called with a lock held, and on purpose: the order of the slots is the order in which
-// the inner sees them, and only the lock makes the two one. The inner's issuing calls do not wait for other ranks.
+// What may be filled is decided here, and fails closed. A bucket is storage that backwards reduce again and again
+// (BucketNames), and only as long as the buckets found hold exactly as many elements as the parameters that
+// DistributedDataParallel has registered: anything else that looks like one makes the sum wrong, and nothing is filled.
 //
-// Threads, of each group that is armed (see THREADS.md): one that looks at what waits and tells the coordinator, one that
-// hears requests, and on group rank 0 the coordinator's. None of them takes Python's lock.
+// What is not supported is not armed, and said: another device than the CPU, point to point, comm hooks, and so on
+// (MITIGATION.md lists all).
 //
-// A logged result reaches the main thread as a Work of its own, chained to the inner's: the autograd thread does not wait.
-//
-// What is not supported is not armed, and said: another device than the CPU, a store without queues, point to point.
+// Lines for people: whether it is armed, and why not, from group rank 0; what is one rank's own, from that rank.
 #pragma once
 
 #include <atomic>
-#include <deque>
-#include <map>
 #include <memory>
-#include <thread>
+#include <optional>
+#include <string>
 
 #include "backend/base/mutex.h"
-#include "backend/c10d/control_channel.h"
+#include "backend/c10d/carrier.h"
+#include "backend/c10d/control_threads.h"
 #include "backend/c10d/forwarding_backend.h"
-#include "backend/c10d/residuals.h"
 #include "backend/mitigate/bucket_names.h"
-#include "backend/mitigate/coordinator.h"
-#include "backend/mitigate/engine.h"
+#include "backend/report/record_file.h"
 
 namespace straggler {
 
@@ -34,76 +30,84 @@ class MitigatingBackend final : public ForwardingBackend {
   struct Options {
     Engine::Options engine;
     int quorum = 1;
+    int globalRank = 0;
+    std::string directory;  // for the record of what was filled; empty: none
+    std::chrono::milliseconds timeout = std::chrono::minutes(30);
   };
 
-  MitigatingBackend(BackendPtr inner, std::unique_ptr<ControlChannel> channel, Options options);
+  // Throws SettingsError if the folder cannot be written.
+  MitigatingBackend(BackendPtr inner, std::unique_ptr<ControlChannel> channel, const Options& options);
   ~MitigatingBackend() override;
 
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  void setTimeout(std::chrono::milliseconds timeout) override;
   void abort() override;
   void shutdown() override;
 
+  // ---- What Python knows and c10d does not ----
+
+  // So many elements of gradients are reduced by DistributedDataParallel; negative: no more.
+  void expectGradients(std::int64_t elements);
+  // By how much the gradients of the backwards to come are scaled up.
+  void setGradientScale(double scale) { scale_ = scale; }
+  // Ends mitigation for good, on a call that every rank makes at the same place.
+  void standDown(const std::string& reason);
+  // A collective of another group of this process.
+  void exactElsewhere(const std::string& what);
+  void flush();
+  void restore(BucketId bucket, const at::Tensor& owed) { carrier_->restore(bucket, owed); }
+
   // ---- What became of it ----
-  BucketLedger ledger() const;
-  std::uint64_t filledByProxy() const;
-  std::map<BucketId, at::Tensor> residuals() const;
-  // Why it does not mitigate; empty: it does.
-  std::string standingDown() const;
+
+  struct Status {
+    bool armed = false;
+    std::string text;  // for what, or why not
+    std::map<BucketId, BucketLedger> ledger;
+    std::map<BucketId, std::uint64_t> elements;
+    std::uint64_t filledByProxy = 0;
+    std::uint64_t waitedFor = 0;
+    std::uint64_t messages = 0;
+    Duration saved{};
+    std::optional<Duration> grace;
+  };
+  Status status() const;
+  MitigationMode mode() const { return options_.engine.mode; }
+  int globalRank() const { return options_.globalRank; }
+  std::map<BucketId, at::Tensor> residuals() const { return carrier_->residuals(); }
 
  protected:
   WorkPtr call(const Call& call, c10::function_ref<WorkPtr()> issue) override;
   BackendPtr wrap(BackendPtr made, const std::vector<int>& ranks) override;
 
  private:
-  struct Logged {
-    at::Tensor result;
-    WorkPtr work;
-    std::uint32_t participants = 0;
-  };
-  struct Issued {
-    Slot slot = 0;
-    WorkPtr work;
-  };
-  // How a bucket, or a broadcast of a type, is made.
-  struct Form {
-    at::TensorOptions tensor;
-    c10d::AllreduceOptions allreduce;
-  };
+  SlotOperation describe(const Tensors& tensors, const c10d::AllreduceOptions& options);
+  void nameBucket(SlotOperation& operation, const at::Tensor& tensor, int graphTask);
+  void arm() REQUIRES(mutex_);
+  void refuse(const std::string& reason);
+  std::string text(bool armed, const std::string& leftAlone, const std::optional<std::string>& exact) const
+      REQUIRES(mutex_);
+  void failed(const std::string& reason);
+  void record(const std::vector<Participation>& participations);
+  void sayNews();
+  void sayFailure();
 
-  WorkPtr arrive(const SlotOperation& operation, at::Tensor* tensor, c10::function_ref<WorkPtr()> issue);
-  WorkPtr take(const Engine::Take& order, at::Tensor& tensor) REQUIRES(mutex_);
-  WorkPtr issued(Slot slot, WorkPtr work) REQUIRES(mutex_);
-  void fillAll() REQUIRES(mutex_);
-  void fill(const Engine::Fill& order) REQUIRES(mutex_);
-  SlotOperation describe(const Tensors& tensors, const c10d::AllreduceOptions& options) REQUIRES(mutex_);
-  void standDown(const std::string& reason) REQUIRES(mutex_);
-  void rescale(at::Tensor& result, std::uint32_t participants) const;
+  const Options options_;
+  const std::shared_ptr<Carrier> carrier_;
+  std::atomic<double> scale_{1};
 
-  void watchLoop();
-  void hearLoop();
-  void coordinateLoop();
-  void hear(const std::vector<std::uint8_t>& bytes);
-  void stop() noexcept;
-
-  Options options_;
-  std::unique_ptr<ControlChannel> channel_;
-  std::unique_ptr<ControlInbox> inbox_;
-  std::unique_ptr<ControlInbox> coordinatorInbox_;  // null: another rank's
-
-  mutable Mutex mutex_;  // the slot lock
-  CondVar moved_;        // a slot was filled, or it stops
-  Engine engine_ GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
   BucketNames names_ GUARDED_BY(mutex_);
-  Residuals residuals_ GUARDED_BY(mutex_);
-  std::map<BucketId, Form> forms_ GUARDED_BY(mutex_);
-  std::map<int, at::TensorOptions> broadcasts_ GUARDED_BY(mutex_);  // by type
-  std::map<Slot, Logged> log_ GUARDED_BY(mutex_);
-  std::deque<Issued> issued_ GUARDED_BY(mutex_);  // and not known to be complete
-  std::string reason_ GUARDED_BY(mutex_);
+  std::int64_t expected_ GUARDED_BY(mutex_) = 0;
+  std::string reason_ GUARDED_BY(mutex_);  // why it ended for good
+  std::map<BucketId, std::uint64_t> elements_ GUARDED_BY(mutex_);
+  BucketNames::Named named_ GUARDED_BY(mutex_);
 
-  std::atomic<bool> stopping_{false};
-  std::vector<std::thread> threads_;
+  std::atomic<bool> failed_{false};  // and not said yet
+  std::string said_;                 // this and the next two: the watching thread's
+  Instant lastSaid_{};
+  std::unique_ptr<RecordFile> record_;       // until it has ended
+  std::unique_ptr<ControlThreads> threads_;  // last: they use all of the above
 };
 
 }  // namespace straggler

@@ -4,36 +4,54 @@
 #include <c10/core/ScalarType.h>
 
 namespace straggler {
+namespace {
 
-bool Residuals::add(BucketId bucket, const at::Tensor& gradient) {
+at::Tensor wide(const at::Tensor& tensor) {
+  return tensor.reshape({-1}).to(c10::promoteTypes(tensor.scalar_type(), at::kFloat), /*non_blocking=*/false,
+                                 /*copy=*/true);
+}
+
+}  // namespace
+
+bool Residuals::add(BucketId bucket, const at::Tensor& gradient, double scale) {
   if (!at::isfinite(gradient).all().item<bool>()) {
     return false;
   }
-  const auto wide = c10::promoteTypes(gradient.scalar_type(), at::kFloat);
-  const at::Tensor flat = gradient.reshape({-1}).to(wide);
-  auto [owed, first] = owed_.try_emplace(bucket);
-  owed->second = first || !owed->second.defined() ? flat.clone() : owed->second.add_(flat);
+  at::Tensor late = wide(gradient);
+  if (scale != 1) {
+    late.div_(scale);
+  }
+  at::Tensor& owed = owed_[bucket];
+  owed = owed.defined() ? owed.add_(late) : late;
   return true;
 }
 
-void Residuals::moveInto(BucketId bucket, at::Tensor& contribution) {
+at::Tensor Residuals::moveInto(BucketId bucket, at::Tensor& contribution, double scale, bool keep) {
   const auto owed = owed_.find(bucket);
   if (owed == owed_.end()) {
-    return;
+    return {};
   }
-  at::Tensor& residual = owed->second;
+  const at::Tensor before = owed->second;
+  const at::Tensor scaled = scale == 1 ? before : before.mul(scale);
   at::Tensor flat = contribution.view({-1});
-  if (residual.scalar_type() == flat.scalar_type()) {
-    flat.add_(residual);
+  if (scaled.scalar_type() == flat.scalar_type()) {
+    flat.add_(scaled);
     owed_.erase(owed);
-    return;
+    return before;
   }
-  residual.add_(flat);
-  flat.copy_(residual);
-  residual.sub_(flat);
-  if (!residual.any().item<bool>()) {
+  // The sum is rounded to the bucket's type; what that cuts off is owed still.
+  at::Tensor rest = wide(flat).add_(scaled);
+  flat.copy_(rest);
+  rest.sub_(flat);
+  rest.div_(scale);
+  if (rest.any().item<bool>()) {
+    owed->second = rest;
+  } else {
     owed_.erase(owed);
   }
+  return keep ? before.sub(rest) : at::Tensor();
 }
+
+void Residuals::restore(BucketId bucket, const at::Tensor& owed) { owed_[bucket] = wide(owed); }
 
 }  // namespace straggler

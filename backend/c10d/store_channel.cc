@@ -91,9 +91,18 @@ StoreChannel::StoreChannel(c10::intrusive_ptr<c10d::Store> store, const std::str
   link_->prefix = "straggler/mitigate/" + nonce + "/";
   link_->rank = rank;
   auto sender = link_->clone();
-  sender->queueLen(link_->prefix + "coordinator");  // throws where there are no queues
   const MutexLock lock(link_->mutex);
   link_->sender = std::move(sender);
+}
+
+// The legacy server says that it has queues, and then has none: only a call tells.
+void StoreChannel::check(c10d::Store& store) {
+  try {
+    store.clone()->queueLen("straggler/mitigate/queue");
+  } catch (const std::exception& error) {
+    throw std::runtime_error("control messages need a store with queues, TCPStore as a rule, which this one has not (" +
+                             firstLine(error.what()) + ")");
+  }
 }
 
 std::unique_ptr<ControlInbox> StoreChannel::inboxOfRank() {

@@ -19,7 +19,8 @@ namespace straggler {
 
 class StoreChannel final : public ControlChannel {
  public:
-  // Throws with a reason if the store cannot be used.
+  // Throws with a reason if the store has no queues.
+  static void check(c10d::Store& store);
   StoreChannel(c10::intrusive_ptr<c10d::Store> store, const std::string& nonce, int rank);
 
   std::unique_ptr<ControlInbox> inboxOfRank() override;

@@ -4,7 +4,8 @@
 
 namespace straggler {
 
-std::optional<BucketId> BucketNames::see(std::uintptr_t storage, int graphTask, const Watch& watch) {
+std::optional<BucketId> BucketNames::see(std::uintptr_t storage, std::uint64_t elements, int graphTask,
+                                         const Watch& watch) {
   if (!refusal_.empty()) {
     return std::nullopt;
   }
@@ -19,11 +20,15 @@ std::optional<BucketId> BucketNames::see(std::uintptr_t storage, int graphTask, 
       refuse("more than " + std::to_string(kMaxStorages) + " tensors are reduced in its backwards");
       return std::nullopt;
     }
-    found = storages_.emplace(storage, Storage{watch(), 0, -1, std::nullopt}).first;
+    found = storages_.emplace(storage, Storage{watch(), elements, 0, -1, std::nullopt}).first;
   }
   Storage& seen = found->second;
   if (seen.lastGraphTask == graphTask) {
     refuse("a backward reduces one tensor twice");
+    return std::nullopt;
+  }
+  if (seen.elements != elements) {
+    refuse("a backward reduces other parts of a tensor than the one before");
     return std::nullopt;
   }
   seen.lastGraphTask = graphTask;
@@ -31,6 +36,17 @@ std::optional<BucketId> BucketNames::see(std::uintptr_t storage, int graphTask, 
     seen.name = next_++;
   }
   return seen.name;
+}
+
+BucketNames::Named BucketNames::named() const {
+  Named result;
+  for (const auto& [address, storage] : storages_) {
+    if (storage.name && storage.watch->isAlive()) {
+      ++result.buckets;
+      result.elements += storage.elements;
+    }
+  }
+  return result;
 }
 
 void BucketNames::forgetTheDead() {

@@ -35,20 +35,28 @@ class BucketNames {
 
   using Watch = std::function<std::unique_ptr<StorageWatch>()>;
 
-  // An all_reduce of a dense floating point tensor, SUM or AVG, in the backward `graphTask`. `storage` is its address; `watch`
-  // is called when it is seen for the first time.
-  std::optional<BucketId> see(std::uintptr_t storage, int graphTask, const Watch& watch);
+  // An all_reduce of `elements` of a dense floating point tensor, SUM or AVG, in the backward `graphTask`. `storage` is its
+  // address; `watch` is called when it is seen for the first time.
+  std::optional<BucketId> see(std::uintptr_t storage, std::uint64_t elements, int graphTask, const Watch& watch);
 
   // Ends naming, for the reason that is given first.
   void refuse(std::string reason);
   // Why nothing is named any more; empty: things are.
   const std::string& refusal() const { return refusal_; }
 
-  std::size_t count() const { return next_; }
+  // Of the buckets that are alive.
+  struct Named {
+    std::size_t buckets = 0;
+    std::uint64_t elements = 0;
+
+    bool operator==(const Named&) const = default;
+  };
+  Named named() const;
 
  private:
   struct Storage {
     std::unique_ptr<StorageWatch> watch;
+    std::uint64_t elements = 0;
     int sightings = 0;
     int lastGraphTask = -1;
     std::optional<BucketId> name;

@@ -156,6 +156,10 @@ class Engine {
   void standDown() { standing_ = false; }
   bool isStanding() const { return standing_; }
   void setMaxBacklog(Duration backlog) { options_.maxBacklog = backlog; }
+  // Whether something is to be told without waiting for the grace.
+  bool tellsAtOnce() const {
+    return othersBehind_ || tellCaughtUp_ || !answers_.empty() || !acknowledgements_.empty();
+  }
   // When time alone may give something to tell.
   Duration lookAgainIn(Instant now) const;
   Slot reached() const { return main_; }

@@ -7,6 +7,7 @@ namespace straggler {
 
 void bindBackend(pybind11::module_& module);
 void bindSession(pybind11::module_& module);
+void bindMitigation(pybind11::module_& module);
 void bindReplay(pybind11::module_& module);
 
 }  // namespace straggler

@@ -23,6 +23,7 @@ PYBIND11_MODULE(_C, module) {
   module.doc() = "The binary part of torch_straggler: wrapped backends, sessions, reports.";
   module.attr("BUILT_FOR_TORCH") = std::to_string(TORCH_VERSION_MAJOR) + "." + std::to_string(TORCH_VERSION_MINOR);
   straggler::bindBackend(module);
+  straggler::bindMitigation(module);
   straggler::bindSession(module);
   straggler::bindReplay(module);
 }

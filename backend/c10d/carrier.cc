@@ -1,0 +1,266 @@
+#include "backend/c10d/carrier.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/Functions.h>
+
+#include "backend/c10d/blocking.h"
+#include "backend/c10d/chained_work.h"
+
+namespace straggler {
+namespace {
+
+constexpr std::chrono::milliseconds kWaitPeriod{5};
+// A lead may cost its payers this share of the timeout at the next exact operation.
+constexpr int kBacklogShare = 4;
+
+Engine::Options bounded(Engine::Options options, std::chrono::milliseconds timeout) {
+  options.maxBacklog = timeout / kBacklogShare;
+  return options;
+}
+
+}  // namespace
+
+Carrier::Carrier(BackendPtr inner, Engine::Options options, std::chrono::milliseconds timeout)
+    : inner_(std::move(inner)), mode_(options.mode), engine_(bounded(std::move(options), timeout)), timeout_(timeout) {}
+
+// ---- The user's threads ----
+
+Carrier::WorkPtr Carrier::arrive(const SlotOperation& operation, const std::string& what, at::Tensor* tensor,
+                                 const Form* form, c10::function_ref<WorkPtr()> issue) {
+  std::optional<Instant> deadline;
+  std::optional<Outcome> outcome;
+  while (!outcome) {
+    if (deadline) {
+      waitForProxy(*deadline);
+    }
+    const MutexLock lock(mutex_);
+    const Instant now = SteadyClock().now();
+    deadline = deadline.value_or(now + timeout_);
+    if (form != nullptr) {
+      (operation.bucket ? buckets_[*operation.bucket] : broadcasts_[operation.dtype]) = *form;
+    }
+    const Engine::Arrival arrival = engine_.arrive(operation, now, what);
+    if (!std::holds_alternative<Engine::Wait>(arrival)) {
+      outcome = step(arrival, operation, tensor, issue);
+      fillAll();
+      announceNews();
+    }
+  }
+  // From here on without the lock: the inner may be done already, and the rest then runs at once.
+  if (outcome->logged.defined()) {
+    return ChainedWork::after(outcome->work, {*tensor}, [logged = outcome->logged, to = *tensor]() mutable {
+      to.copy_(logged.view(to.sizes()));
+    });
+  }
+  if (mode_ == MitigationMode::kDrop && operation.bucket && outcome->work) {
+    return scaledUp(std::move(outcome->work), outcome->slot, *tensor);
+  }
+  return outcome->work;
+}
+
+Carrier::Outcome Carrier::step(const Engine::Arrival& arrival, const SlotOperation& operation, at::Tensor* tensor,
+                               c10::function_ref<WorkPtr()> issue) {
+  if (const auto* failed = std::get_if<Engine::Fail>(&arrival)) {
+    failure_ = failure_.empty() ? failed->reason : failure_;
+    TORCH_CHECK(false, "straggler: ", failed->reason, "; the group cannot be used any more");
+  }
+  if (const auto* order = std::get_if<Engine::Take>(&arrival)) {
+    if (order->owes && !residuals_.add(order->bucket, *tensor, operation.scale)) {
+      engine_.ledger().discardLast(order->bucket);
+    }
+    const Logged entry = std::move(log_.extract(order->slot).mapped());
+    if (entry.error) {
+      std::rethrow_exception(entry.error);
+    }
+    return {entry.work, order->slot, entry.result};
+  }
+  const auto order = std::get<Engine::Issue>(arrival);
+  if (operation.bucket) {
+    residuals_.moveInto(*operation.bucket, *tensor, operation.scale, false);
+  }
+  WorkPtr work = issue();
+  issued(order.slot, work);
+  return {std::move(work), order.slot, {}};
+}
+
+// The slot before is reserved: it is filled once all who take part in it know, or never, if one of them is gone.
+void Carrier::waitForProxy(Instant deadline) {
+  runBlocking([&] {
+    const MutexLock lock(mutex_);
+    TORCH_CHECK(
+        !stopped_ && SteadyClock().now() < deadline,
+        "straggler: the ranks of the group did not agree in time on who takes part in a slot that was to be filled for "
+        "this rank; the group cannot be used any more");
+    moved_.waitFor(mutex_, kWaitPeriod, [] { return false; });
+  });
+}
+
+Carrier::WorkPtr Carrier::scaledUp(WorkPtr work, Slot slot, const at::Tensor& tensor) {
+  return ChainedWork::after(work, {tensor}, [self = shared_from_this(), slot, result = tensor]() mutable {
+    const auto participants = self->with([slot](Engine& engine) { return engine.participantsOf(slot); });
+    self->rescale(result, participants);
+  });
+}
+
+void Carrier::rescale(at::Tensor& result, std::uint32_t participants) const {
+  if (participants > 0) {
+    result.mul_(static_cast<double>(inner_->getSize()) / participants);
+  }
+}
+
+void Carrier::issued(Slot slot, const WorkPtr& work) {
+  if (!work) {
+    engine_.completed(slot, SteadyClock().now());
+    return;
+  }
+  issued_.push_back({slot, work});
+  const auto future = work->getFuture();
+  if (future) {
+    future->addCallback(
+        [completions = completions_, slot](c10::ivalue::Future&) {
+          const MutexLock lock(completions->mutex);
+          completions->at[slot] = SteadyClock().now();
+        },
+        /*uses_future=*/false);
+  }
+}
+
+// ---- Proxy ----
+
+void Carrier::fillAll() {
+  while (const auto order = engine_.nextFill(SteadyClock().now())) {
+    fill(*order);
+  }
+  moved_.notifyAll();
+}
+
+void Carrier::fill(const Engine::Fill& order) {
+  const auto elements = static_cast<std::int64_t>(order.operation.elements);
+  Logged entry;
+  try {
+    if (order.operation.bucket) {
+      entry.bucket = *order.operation.bucket;
+      const Form& form = buckets_.at(entry.bucket);
+      Tensors tensors{at::zeros({elements}, form.tensor)};
+      entry.result = tensors.front();
+      entry.carried = residuals_.moveInto(entry.bucket, entry.result, order.operation.scale, true);
+      entry.work = inner_->allreduce(tensors, form.allreduce);
+    } else {
+      c10d::BroadcastOptions options;
+      options.rootRank = order.operation.root;
+      Tensors tensors{at::empty({elements}, broadcasts_.at(order.operation.dtype).tensor)};
+      entry.result = tensors.front();
+      entry.work = inner_->broadcast(tensors, options);
+    }
+    if (order.participants > 0) {
+      entry.work = ChainedWork::after(entry.work, {entry.result},
+                                      [self = shared_from_this(), result = entry.result,
+                                       n = order.participants]() mutable { self->rescale(result, n); });
+    }
+  } catch (const std::exception& error) {
+    // The main thread gets it when it comes to the slot.
+    entry.error = std::current_exception();
+    engine_.standDown();
+    failure_ = failure_.empty() ? std::string("a slot could not be filled: ") + error.what() : failure_;
+  }
+  log_[order.slot] = std::move(entry);
+}
+
+void Carrier::hear(const ControlMessage& message) {
+  const MutexLock lock(mutex_);
+  if (const auto* request = std::get_if<JoinRequest>(&message)) {
+    engine_.requested(*request);
+  } else if (const auto* behind = std::get_if<Behind>(&message)) {
+    engine_.heard(*behind);
+  } else if (const auto* announcement = std::get_if<Announcement>(&message)) {
+    engine_.heard(*announcement);
+  } else if (const auto* go = std::get_if<Go>(&message)) {
+    engine_.heard(*go);
+  }
+  fillAll();
+  announceNews();
+}
+
+// What waits for the grace is found in time by looking now and then.
+void Carrier::announceNews() {
+  if (engine_.tellsAtOnce()) {
+    hasNews_ = true;
+    news_.notifyAll();
+  }
+}
+
+// ---- What there is to tell ----
+
+void Carrier::seeCompletions() {
+  const MutexLock lock(completions_->mutex);
+  while (!issued_.empty()) {
+    const Issued& oldest = issued_.front();
+    const auto stamp = completions_->at.find(oldest.slot);
+    if (stamp == completions_->at.end() && !oldest.work->isCompleted()) {
+      break;
+    }
+    engine_.completed(oldest.slot, stamp == completions_->at.end() ? SteadyClock().now() : stamp->second);
+    completions_->at.erase(completions_->at.begin(), completions_->at.upper_bound(oldest.slot));
+    issued_.pop_front();
+  }
+}
+
+Carrier::Look Carrier::look() {
+  const MutexLock lock(mutex_);
+  seeCompletions();
+  const Instant now = SteadyClock().now();
+  return {engine_.tell(now), engine_.lookAgainIn(now), engine_.takeParticipations()};
+}
+
+void Carrier::waitForNews(Duration patience) {
+  const MutexLock lock(mutex_);
+  news_.waitFor(mutex_, patience, [this]() REQUIRES(mutex_) { return stopped_ || hasNews_; });
+  hasNews_ = false;
+}
+
+void Carrier::stop() noexcept {
+  const MutexLock lock(mutex_);
+  stopped_ = true;
+  engine_.standDown();
+  moved_.notifyAll();
+  news_.notifyAll();
+}
+
+// ---- State ----
+
+void Carrier::setTimeout(std::chrono::milliseconds timeout) {
+  const MutexLock lock(mutex_);
+  timeout_ = timeout;
+  engine_.setMaxBacklog(timeout / kBacklogShare);
+}
+
+void Carrier::restore(BucketId bucket, const at::Tensor& owed) {
+  const MutexLock lock(mutex_);
+  residuals_.restore(bucket, owed);
+  engine_.restore(bucket);
+}
+
+// What was contributed to slots that the main thread has not reached is, in the step in which it is, still owed.
+std::map<BucketId, at::Tensor> Carrier::residuals() const {
+  const MutexLock lock(mutex_);
+  std::map<BucketId, at::Tensor> owed;
+  for (const auto& [bucket, residual] : residuals_.all()) {
+    owed[bucket] = residual.clone();
+  }
+  for (const auto& [slot, entry] : log_) {
+    if (entry.carried.defined()) {
+      at::Tensor& sum = owed[entry.bucket];
+      sum = sum.defined() ? sum.add_(entry.carried) : entry.carried.clone();
+    }
+  }
+  return owed;
+}
+
+std::string Carrier::failure() const {
+  const MutexLock lock(mutex_);
+  return failure_;
+}
+
+}  // namespace straggler
