@@ -3,7 +3,8 @@
 // The source is a stranger here: it is called without a lock held, and one that throws is asked no more, with one line.
 //
 // Thread safety: setSource() may be called from any thread; news() is the monitor's thread alone. A source may still be
-// asked once, on that thread, while or just after another takes its place, so it owns what it reads.
+// asked once, on that thread, while or just after another takes its place, so it owns what it reads; that thread may be
+// the one that destroys it.
 #pragma once
 
 #include <functional>

@@ -63,8 +63,9 @@ class Session {
   // A group that there is no memory for is not recorded.
   void addGroup(const GroupInfo& group) noexcept;
 
-  // Whom the monitor asks what mitigation does on this rank: the last one set, an empty one nobody. It may be asked once
-  // more while, or just after, another is set, so it owns what it reads. One that throws is asked no more.
+  // Whom the monitor asks what mitigation does on this rank: the last one set; nobody, if that is empty. It may be asked
+  // once more while, or just after, another is set, and destroyed on the monitor's thread, so it owns what it reads. One
+  // that throws is asked no more. A session that has ended asks nobody.
   void setMitigation(MitigationSource source) noexcept;
 
   // The first call ends the session: the last gathering, and the report on the root. Later calls do nothing.
