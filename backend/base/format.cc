@@ -37,6 +37,28 @@ std::string printable(std::string_view text) {
   return result;
 }
 
+std::string plural(std::uint64_t count, const std::string& noun) {
+  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+}
+
+std::string table(const std::vector<std::vector<std::string>>& rows) {
+  std::vector<std::size_t> widths(rows.front().size());
+  for (const auto& row : rows) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      widths[i] = std::max(widths[i], row[i].size());
+    }
+  }
+  std::string text;
+  for (const auto& row : rows) {
+    std::string line = padRight(row.front(), widths.front());
+    for (std::size_t i = 1; i < row.size(); ++i) {
+      line += "  " + padLeft(row[i], widths[i]);
+    }
+    text += line + "\n";
+  }
+  return text;
+}
+
 std::string rankList(const std::vector<int>& ranks) {
   std::vector<std::string> parts;
   for (std::size_t first = 0; first < ranks.size();) {

@@ -1,5 +1,5 @@
-// Text without a domain: numbers with a fixed count of decimals, padding, lists. The core has no formatting library;
-// these few functions are all that its reports need.
+// Text without a domain: numbers with a fixed count of decimals, padding, lists, tables. The core has no formatting
+// library; these few functions are all that its reports need.
 #pragma once
 
 #include <cstddef>
@@ -22,6 +22,13 @@ std::string join(const std::vector<std::string>& parts, std::string_view separat
 
 // Text of a stranger's, for a terminal: whatever is no printable ASCII character is a '?'.
 std::string printable(std::string_view text);
+
+// "1 rank" for (1, "rank"), "2 ranks" for 2.
+std::string plural(std::uint64_t count, const std::string& noun);
+
+// Rows of the same number of cells, at least one: columns as wide as their widest cell, the first to the left, the others
+// to the right.
+std::string table(const std::vector<std::vector<std::string>>& rows);
 
 // Rank numbers as people write them: "0-3, 6".
 std::string rankList(const std::vector<int>& ranks);

@@ -1,5 +1,6 @@
 #include "backend/c10d/mitigating_backend.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "backend/base/format.h"
@@ -243,6 +244,26 @@ MitigatingBackend::Status MitigatingBackend::status() const {
   status.elements = elements_;
   status.armed = status.armed && leftAlone.empty() && !exact;
   return status;
+}
+
+MitigationSummary MitigatingBackend::summary() const {
+  const Status now = status();
+  MitigationSummary summary;
+  summary.armed = now.armed;
+  summary.mode = modeName(options_.engine.mode);
+  summary.text = now.text;
+  summary.filledByProxy = now.filledByProxy;
+  for (const auto& [bucket, ledger] : now.ledger) {
+    summary.late += ledger.produced - ledger.onTime;
+    summary.applied += ledger.late;
+    summary.dropped += ledger.dropped;
+    summary.pending += ledger.pending;
+    summary.stalenessSum += ledger.staleness;
+    summary.stalenessMax = std::max(summary.stalenessMax, ledger.maxStaleness);
+  }
+  summary.savedUs =
+      static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now.saved).count());
+  return summary;
 }
 
 std::string MitigatingBackend::text(bool armed, const std::string& leftAlone,

@@ -20,6 +20,7 @@
 #include "backend/c10d/carrier.h"
 #include "backend/c10d/control_threads.h"
 #include "backend/c10d/forwarding_backend.h"
+#include "backend/exchange/messages.h"
 #include "backend/mitigate/bucket_names.h"
 #include "backend/report/record_file.h"
 
@@ -72,6 +73,7 @@ class MitigatingBackend final : public ForwardingBackend {
     std::optional<Duration> grace;
   };
   Status status() const;
+  MitigationSummary summary() const;
   MitigationMode mode() const { return options_.engine.mode; }
   int globalRank() const { return options_.globalRank; }
   std::map<BucketId, at::Tensor> residuals() const { return carrier_->residuals(); }

@@ -7,6 +7,7 @@
 #include <torch/csrc/distributed/c10d/debug.h>
 
 #include "backend/c10d/blocking.h"
+#include "backend/c10d/mitigating_backend.h"
 #include "backend/c10d/process_log.h"
 #include "backend/c10d/store_exchange.h"
 
@@ -76,11 +77,24 @@ void StragglerBackend::join() {
   try {
     session_ = joinSession(info, [&] { return sessionOptions(store_, rank, globalRanks_); });
     observer_ = observerOf(session_);
+    tellOfMitigation();
   } catch (const SettingsError&) {
     throw;  // what is set is wrong: the user's to know, before the first collective
   } catch (const std::exception& error) {
     sayNotObserved(name_, error.what());
   }
+}
+
+// The session does not keep the group alive that it asks.
+void StragglerBackend::tellOfMitigation() {
+  const auto mitigation = c10::dynamic_intrusive_pointer_cast<MitigatingBackend>(inner());
+  if (mitigation == nullptr) {
+    return;
+  }
+  session_->setMitigation([weak = c10::weak_intrusive_ptr<MitigatingBackend>(mitigation)] {
+    const auto backend = weak.lock();
+    return backend == nullptr ? std::nullopt : std::optional(backend->summary());
+  });
 }
 
 void StragglerBackend::leave() noexcept {

@@ -42,6 +42,7 @@ class StragglerBackend final : public ForwardingBackend {
 
   void join();
   void leave() noexcept;
+  void tellOfMitigation();
   void hearDescription() noexcept;
   Call coalesced(const Call& end);
 

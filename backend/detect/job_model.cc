@@ -107,6 +107,8 @@ void JobModel::apply(RankModel& rank, const ArrivalSamples& samples) {
 
 void JobModel::apply(RankModel& rank, const RankCounters& counters) { rank.counters = counters; }
 
+void JobModel::apply(RankModel& rank, const MitigationSummary& summary) { rank.mitigation = summary; }
+
 void JobModel::judge(const WindowRow& row) {
   if (row.complete()) {
     compareSteps(row);

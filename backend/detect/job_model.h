@@ -28,6 +28,7 @@ struct RankModel {
   int rank = 0;  // global
   std::optional<RankHello> hello;
   RankCounters counters;
+  std::optional<MitigationSummary> mitigation;  // the last that it told
   ThinnedSeries selfMs;
   ThinnedSeries durationMs;
   ThinnedSeries latenessMs;     // over the operations compared
@@ -89,6 +90,7 @@ class JobModel {
   void apply(RankModel& rank, const StepWindow& window);
   void apply(RankModel& rank, const ArrivalSamples& samples);
   void apply(RankModel& rank, const RankCounters& counters);
+  void apply(RankModel& rank, const MitigationSummary& summary);
   void judge(const WindowRow& row);
   void compareSteps(const WindowRow& row);
   void compare(const OpKey& key, const std::vector<RankSample>& samples);

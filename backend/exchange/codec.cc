@@ -88,6 +88,20 @@ void write(ByteWriter& out, const RankCounters& counters) {
   out.byte(counters.final ? 1 : 0);
 }
 
+void write(ByteWriter& out, const MitigationSummary& summary) {
+  out.byte(summary.armed ? 1 : 0);
+  out.text(summary.mode, kMaxModeBytes);
+  out.text(summary.text, kMaxClauseBytes);
+  out.varint(summary.filledByProxy);
+  out.varint(summary.late);
+  out.varint(summary.applied);
+  out.varint(summary.dropped);
+  out.varint(summary.pending);
+  out.varint(summary.stalenessSum);
+  out.varint(summary.stalenessMax);
+  out.varint(summary.savedUs);
+}
+
 // ---- Reading: the same, checked ----
 
 RankHello readHello(ByteReader& in) {
@@ -196,6 +210,22 @@ RankCounters readCounters(ByteReader& in) {
   return counters;
 }
 
+MitigationSummary readMitigation(ByteReader& in) {
+  MitigationSummary summary;
+  summary.armed = in.byte() != 0;
+  summary.mode = in.text(kMaxModeBytes);
+  summary.text = in.text(kMaxClauseBytes);
+  summary.filledByProxy = in.varint();
+  summary.late = in.varint();
+  summary.applied = in.varint();
+  summary.dropped = in.varint();
+  summary.pending = in.varint();
+  summary.stalenessSum = in.varint();
+  summary.stalenessMax = in.varint();
+  summary.savedUs = in.varint();
+  return summary;
+}
+
 // A message's type is its place in the variant.
 std::optional<Message> readMessage(ByteReader& in) {
   switch (in.byte()) {
@@ -209,6 +239,8 @@ std::optional<Message> readMessage(ByteReader& in) {
       return readSamples(in);
     case 4:
       return readCounters(in);
+    case 5:
+      return readMitigation(in);
     default:
       return std::nullopt;
   }

@@ -19,10 +19,12 @@
 
 namespace straggler {
 
-inline constexpr std::uint8_t kCodecVersion = 2;
+inline constexpr std::uint8_t kCodecVersion = 3;
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxMessages = 1024;
 inline constexpr std::size_t kMaxStringBytes = 1024;
+inline constexpr std::size_t kMaxModeBytes = 16;     // of a mitigation's
+inline constexpr std::size_t kMaxClauseBytes = 200;  // the same
 inline constexpr std::size_t kMaxGroupRanks = std::size_t{1} << 16;
 inline constexpr std::size_t kMaxWindowSteps = 1024;
 inline constexpr std::size_t kMaxSamples = 4096;

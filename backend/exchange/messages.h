@@ -80,7 +80,24 @@ struct RankCounters {
   bool operator==(const RankCounters&) const = default;
 };
 
-using Message = std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters>;
+// What mitigation did on a rank so far. Totals; sent when something of it changed, and at the end.
+struct MitigationSummary {
+  bool armed = false;
+  std::string mode;                 // carry, drop
+  std::string text;                 // when armed: for what; else why not. One clause, no full stop. At most 200 bytes
+  std::uint64_t filledByProxy = 0;  // slots of any kind
+  std::uint64_t late = 0;           // slots of buckets that were filled before the rank arrived in them
+  std::uint64_t applied = 0;        // late gradients that went with a later contribution
+  std::uint64_t dropped = 0;        // discarded for good
+  std::uint64_t pending = 0;        // still owed
+  std::uint64_t stalenessSum = 0;   // steps, over those applied
+  std::uint64_t stalenessMax = 0;
+  std::uint64_t savedUs = 0;  // the others would have waited so long for this rank, and did not
+
+  bool operator==(const MitigationSummary&) const = default;
+};
+
+using Message = std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters, MitigationSummary>;
 
 // One transmission of one rank.
 struct Frame {

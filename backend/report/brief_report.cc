@@ -22,9 +22,11 @@ void shorten(Verdict& verdict, JobReport& brief) {
   }
 }
 
-void keepRowsOfNamed(JobReport& brief) {
-  std::erase_if(brief.ranks, [&brief](const RankRow& row) {
-    return std::find(brief.verdict.ranks.begin(), brief.verdict.ranks.end(), row.rank) == brief.verdict.ranks.end();
+// Of rows, those of the ranks that are named.
+template <class Row>
+void keepNamed(std::vector<Row>& rows, const Verdict& verdict) {
+  std::erase_if(rows, [&named = verdict.ranks](const Row& row) {
+    return std::find(named.begin(), named.end(), row.rank) == named.end();
   });
 }
 
@@ -37,8 +39,9 @@ JobReport shortened(JobReport report) {
   for (auto& said : report.history) {
     said.ranks.resize(std::min(said.ranks.size(), kRanksKept));
   }
-  keepRowsOfNamed(report);
+  keepNamed(report.ranks, report.verdict);
   report.skew.clear();
+  keepNamed(report.mitigation, report.verdict);
   std::erase_if(report.groups, [](const GroupInfo& group) { return group.ranks.size() > kMembersKept; });
   return report;
 }
@@ -49,6 +52,8 @@ bool leaveOut(JobReport& brief) {
     brief.history.erase(brief.history.begin());
   } else if (!brief.groups.empty()) {
     brief.groups.pop_back();
+  } else if (!brief.mitigation.empty()) {
+    brief.mitigation.pop_back();
   } else if (!brief.ranks.empty()) {
     brief.ranks.pop_back();
   } else if (brief.notes.size() > 1) {

@@ -46,6 +46,43 @@ std::vector<SkewRow> skewRows(const JobModel& model) {
   return rows;
 }
 
+MitigationRow mitigationRow(int rank, const MitigationSummary& summary) {
+  MitigationRow row;
+  row.rank = rank;
+  row.mode = printable(summary.mode);
+  row.armed = summary.armed;
+  row.text = printable(summary.text);
+  row.filledByProxy = summary.filledByProxy;
+  row.late = summary.late;
+  row.applied = summary.applied;
+  row.dropped = summary.dropped;
+  row.pending = summary.pending;
+  if (summary.applied > 0) {
+    row.stalenessMean = static_cast<double>(summary.stalenessSum) / static_cast<double>(summary.applied);
+    row.stalenessMax = summary.stalenessMax;
+  }
+  row.savedMs = static_cast<double>(summary.savedUs) / 1e3;
+  return row;
+}
+
+// A rank that has told its end owes what it owes for good.
+std::optional<std::string> owedNote(const JobModel& model) {
+  std::vector<int> ranks;
+  std::uint64_t owed = 0;
+  for (const auto& rank : model.ranks()) {
+    if (rank.counters.final && rank.mitigation && rank.mitigation->pending > 0) {
+      ranks.push_back(rank.rank);
+      owed += rank.mitigation->pending;
+    }
+  }
+  if (ranks.empty()) {
+    return std::nullopt;
+  }
+  return "rank " + rankList(ranks) + (ranks.size() == 1 ? " ends with " : " end with ") + plural(owed, "gradient") +
+         (owed == 1 ? " that was" : " that were") +
+         " not applied; torch_straggler.flush() before the last step applies " + (owed == 1 ? "it" : "them");
+}
+
 std::vector<std::string> notesOf(const JobModel& model, const JobReport& report) {
   std::vector<std::string> notes;
   std::vector<int> silent;
@@ -85,6 +122,9 @@ std::vector<std::string> notesOf(const JobModel& model, const JobReport& report)
   }
   for (auto& note : windowNotes(report)) {
     notes.push_back(std::move(note));
+  }
+  if (auto note = owedNote(model)) {
+    notes.push_back(std::move(*note));
   }
   if (model.strangers() > 0) {
     notes.push_back(std::to_string(model.strangers()) + " frames came from ranks that are no members and were ignored");
@@ -138,6 +178,9 @@ JobReport jobReport(const JobModel& model, std::uint64_t linesLost) {
     report.collectives += rank.counters.collectives;
     report.recordsDropped += rank.counters.recordsDropped;
     report.ranks.push_back(rankRow(rank, model));
+    if (rank.mitigation) {
+      report.mitigation.push_back(mitigationRow(rank.rank, *rank.mitigation));
+    }
   }
   if (report.stepsCompared > 0) {
     report.stepMs = model.comparedMs() / static_cast<double>(report.stepsCompared);

@@ -38,6 +38,22 @@ struct SkewRow {
   double boundMs = 0;  // the largest
 };
 
+// What mitigation did on a rank.
+struct MitigationRow {
+  int rank = 0;      // global
+  std::string mode;  // carry, drop
+  bool armed = false;
+  std::string text;                           // for what it is armed, or why it is not; a clause
+  std::uint64_t filledByProxy = 0;            // slots of any kind
+  std::uint64_t late = 0;                     // slots of gradients, filled before the rank arrived in them
+  std::uint64_t applied = 0;                  // late gradients that went with a later contribution
+  std::uint64_t dropped = 0;                  // discarded for good
+  std::uint64_t pending = 0;                  // still owed
+  std::optional<double> stalenessMean;        // steps, over those applied; absent: none was
+  std::optional<std::uint64_t> stalenessMax;  // the same
+  double savedMs = 0;                         // the others would have waited so long for the rank, and did not
+};
+
 struct JobReport {
   std::size_t worldSize = 0;
   std::size_t ranksReported = 0;
@@ -56,7 +72,8 @@ struct JobReport {
   std::uint64_t windowsLate = 0;        // that came in after theirs had been judged
   std::vector<RankRow> ranks;
   std::vector<SkewRow> skew;
-  std::vector<std::string> notes;  // whatever makes the report less than complete
+  std::vector<MitigationRow> mitigation;  // of the ranks that told of it; none where it is off
+  std::vector<std::string> notes;         // whatever makes the report less than complete
 
   const RankRow* row(int rank) const;
 };

@@ -75,6 +75,21 @@ JsonLine line(const RankCounters& counters) {
       .field("final", counters.final);
 }
 
+JsonLine line(const MitigationSummary& summary) {
+  return record("mitigation")
+      .field("mode", summary.mode)
+      .field("armed", summary.armed)
+      .field("text", summary.text)
+      .field("filled_by_proxy", summary.filledByProxy)
+      .field("late", summary.late)
+      .field("applied", summary.applied)
+      .field("dropped", summary.dropped)
+      .field("pending", summary.pending)
+      .field("staleness_sum", summary.stalenessSum)
+      .field("staleness_max", summary.stalenessMax)
+      .field("saved_us", summary.savedUs);
+}
+
 // ---- Report ----
 
 JsonLine verdictFields(JsonLine line, const Verdict& verdict, const JobReport& report) {
@@ -131,6 +146,22 @@ JsonLine skewLine(const SkewRow& row) {
       .field("skew_p95_ms", row.p95Ms)
       .field("skew_max_ms", row.maxMs)
       .field("bound_ms", row.boundMs);
+}
+
+JsonLine mitigationLine(const MitigationRow& row) {
+  return JsonLine()
+      .field("rank", row.rank)
+      .field("mode", row.mode)
+      .field("armed", row.armed)
+      .field("text", row.text)
+      .field("filled_by_proxy", row.filledByProxy)
+      .field("late", row.late)
+      .field("applied", row.applied)
+      .field("dropped", row.dropped)
+      .field("pending", row.pending)
+      .field("staleness_mean", row.stalenessMean)
+      .field("staleness_max", row.stalenessMax)
+      .field("saved_ms", row.savedMs);
 }
 
 }  // namespace
@@ -206,6 +237,10 @@ std::string toJson(const JobReport& report) {
   for (const auto& row : report.skew) {
     skew.push_back(skewLine(row));
   }
+  std::vector<JsonLine> mitigation;
+  for (const auto& row : report.mitigation) {
+    mitigation.push_back(mitigationLine(row));
+  }
   return record("report")
       .field("world_size", report.worldSize)
       .field("ranks_reported", report.ranksReported)
@@ -223,6 +258,7 @@ std::string toJson(const JobReport& report) {
       .field("windows_late", report.windowsLate)
       .field("ranks", ranks)
       .field("skew", skew)
+      .field("mitigation", mitigation)
       .field("notes", report.notes)
       .text();
 }

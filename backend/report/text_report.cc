@@ -1,11 +1,11 @@
 #include "backend/report/text_report.h"
 
-#include <algorithm>
 #include <optional>
 #include <set>
 #include <vector>
 
 #include "backend/base/format.h"
+#include "backend/report/mitigation_text.h"
 #include "backend/report/verdict_text.h"
 
 namespace straggler {
@@ -13,28 +13,6 @@ namespace {
 
 std::string milliseconds(const std::optional<double>& value) { return value ? fixed(*value, 2) : "-"; }
 std::string percent(const std::optional<double>& share) { return share ? fixed(*share * 100, 1) + " %" : "-"; }
-std::string plural(std::uint64_t count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
-}
-
-// Columns as wide as their widest cell: the first to the left, the others to the right.
-std::string table(const std::vector<std::vector<std::string>>& rows) {
-  std::vector<std::size_t> widths(rows.front().size());
-  for (const auto& row : rows) {
-    for (std::size_t i = 0; i < row.size(); ++i) {
-      widths[i] = std::max(widths[i], row[i].size());
-    }
-  }
-  std::string text;
-  for (const auto& row : rows) {
-    std::string line = padRight(row.front(), widths.front());
-    for (std::size_t i = 1; i < row.size(); ++i) {
-      line += "  " + padLeft(row[i], widths[i]);
-    }
-    text += line + "\n";
-  }
-  return text;
-}
 
 std::string rankTable(const JobReport& report) {
   std::vector<std::vector<std::string>> rows = {
@@ -99,7 +77,7 @@ std::string textReport(const JobReport& report) {
   text += "straggler: " + std::to_string(report.ranksReported) + " of " + plural(report.worldSize, "rank") + ", " +
           plural(report.stepsCompared, "step") + " compared (" + stepsText(report) + "), " +
           plural(report.collectives, "collective") + " seen, " + plural(report.recordsDropped, "record") + " dropped\n";
-  text += rankTable(report) + skewTable(report);
+  text += rankTable(report) + skewTable(report) + mitigationTable(report);
   for (const auto& note : report.notes) {
     text += "note: " + note + "\n";
   }

@@ -1,6 +1,6 @@
 // The report as people read it: the verdict in force in the first line, what was said before it, then one row a rank,
-// then the arrival skew by kind of operation. Pure functions; they are run on rank 0 without an interpreter at hand, and by
-// `straggler report`.
+// then the arrival skew by kind of operation, then what mitigation did. Pure functions; they are run on rank 0 without an
+// interpreter at hand, and by `straggler report`.
 #pragma once
 
 #include <string>

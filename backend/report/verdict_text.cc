@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "backend/base/format.h"
+#include "backend/report/mitigation_text.h"
 
 namespace straggler {
 namespace {
@@ -41,8 +42,8 @@ std::string excessText(const Verdict& verdict) {
   return text;
 }
 
-std::string whyAndNext(const Verdict& verdict, const std::string& next) {
-  return "\n  why: " + verdict.reason + "\n  next: look at " + next + "\n";
+std::string whyAndNext(const Verdict& verdict, const JobReport& report, const std::string& next) {
+  return "\n  why: " + verdict.reason + "\n" + mitigationLine(verdict, report) + "  next: look at " + next + "\n";
 }
 
 // Where to look for what makes the worst rank late.
@@ -108,15 +109,15 @@ std::string verdictLines(const Verdict& verdict, const JobReport& report) {
   switch (verdict.kind) {
     case VerdictKind::kStraggler:
       return name + " " + whoText(verdict, report) + " cause=" + verdict.cause + excessText(verdict) +
-             whyAndNext(verdict, nextOfCause(verdict));
+             whyAndNext(verdict, report, nextOfCause(verdict));
     case VerdictKind::kImbalance:
       return name + excessText(verdict) +
-             whyAndNext(verdict,
+             whyAndNext(verdict, report,
                         "what makes another rank late each time: lengths of sequences, sizes of samples, "
                         "more threads than processors");
     case VerdictKind::kJobWide:
       return name + excessText(verdict) +
-             whyAndNext(verdict,
+             whyAndNext(verdict, report,
                         "what all ranks share: the storage, the network, the host, the last change of the script");
     case VerdictKind::kCleared:
       return name + (verdict.ranks.empty() ? "" : " " + whoText(verdict, report)) + ": " + verdict.reason + "\n";

@@ -2,6 +2,7 @@
 //
 //   STRAGGLER rank 2 (host) cause=host_input +8.1 ms/step (21 % of the step) since step 30
 //     why: <the numbers behind it>
+//     mitigation carries its late gradients: <what it did, where it is on>
 //     next: look at rank 2's data loader, its disk and its workers
 #pragma once
 

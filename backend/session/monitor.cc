@@ -61,6 +61,7 @@ void Monitor::addGroup(const GroupInfo& group) {
 
 void Monitor::round(Instant now) {
   read(now);
+  tellMitigation(now);
   if (!lastSend_ || now - *lastSend_ >= kSendPeriod) {
     if (!lastCounters_ || now - *lastCounters_ >= kCountersPeriod) {
       lastCounters_ = now;
@@ -168,6 +169,7 @@ void Monitor::closeWindow() {
     return;
   }
   ++windowsClosed_;
+  windowClosed_ = true;
   window_.stride = stride_;
   window_.foundBy = finder_.foundBy();
   window_.durationUs = microseconds(windowLength_);
@@ -217,6 +219,20 @@ void Monitor::queue(Message message) {
     ++messagesLost_;
   }
   waiting_.push_back(std::move(message));
+}
+
+void Monitor::tellMitigation(Instant now) {
+  if (windowClosed_ && (!lastMitigation_ || now - *lastMitigation_ >= kMitigationPeriod)) {
+    windowClosed_ = false;
+    lastMitigation_ = now;
+    queueMitigation();
+  }
+}
+
+void Monitor::queueMitigation() {
+  if (auto news = mitigation_.news(options_.complain)) {
+    queue(std::move(*news));
+  }
 }
 
 RankCounters Monitor::counters(bool final) const {
@@ -282,6 +298,7 @@ bool Monitor::sendWaiting() {
 }
 
 void Monitor::queueFinal() {
+  queueMitigation();
   queue(counters(true));
   if (options_.exchange) {
     options_.exchange->ending();

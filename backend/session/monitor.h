@@ -4,9 +4,10 @@
 // round() does one turn and returns; the thread that calls it belongs to the session, so tests call it with a fake clock.
 //
 // What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond), a sample of
-// arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters. What cannot be sent waits, bounded; beyond that
-// the oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently still
-// tell of the same steps and operations.
+// arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters, and what mitigation did if that changed (up to 300
+// bytes, after a window closed, at most every kMitigationPeriod). What cannot be sent waits, bounded; beyond that the
+// oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently
+// still tell of the same steps and operations.
 //
 // Evidence of a window: its input time, and how long the training thread ran or waited for a processor. For the latter the
 // thread's totals are read whenever a window is closed, sent or not, and a window gets the difference from the reading
@@ -14,7 +15,8 @@
 // after its end: that much may be counted in the next window instead of this one, and successive windows add up to the
 // truth. The first window has no reading before it. On a device the thread that runs the backward is not counted.
 //
-// Thread safety: addGroup() and published() may be called from any thread; all else is the session's thread alone.
+// Thread safety: addGroup(), setMitigation() and published() may be called from any thread; all else is the session's
+// thread alone.
 #pragma once
 
 #include <cstdint>
@@ -24,6 +26,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "backend/base/clock.h"
@@ -34,6 +37,7 @@
 #include "backend/observe/recorder.h"
 #include "backend/observe/step_finder.h"
 #include "backend/report/record_file.h"
+#include "backend/session/mitigation_watch.h"
 #include "backend/session/thread_times.h"
 
 namespace straggler {
@@ -50,6 +54,7 @@ class Monitor {
   static constexpr double kSamplesPerSecond = 60;
   static constexpr Duration kSendPeriod = std::chrono::milliseconds(250);
   static constexpr Duration kCountersPeriod = std::chrono::seconds(2);
+  static constexpr Duration kMitigationPeriod = std::chrono::seconds(1);
   // Inner backends wake up who waits before they tell that an operation is complete: the last one's stamp may be on its way.
   static constexpr Duration kCompletionPatience = std::chrono::milliseconds(50);
   static constexpr std::size_t kMaxWaiting = 512;  // messages that could not be sent yet
@@ -69,6 +74,9 @@ class Monitor {
 
   // Announces the group to the root if this rank is the first of it.
   void addGroup(const GroupInfo& group);
+
+  // Takes the place of the source before it, if any.
+  void setMitigation(MitigationSource source) { mitigation_.setSource(std::move(source)); }
 
   void round(Instant now);
 
@@ -90,6 +98,8 @@ class Monitor {
   void addEvidence();
   void adjustThinning(Instant now);
   void queue(Message message);
+  void tellMitigation(Instant now);
+  void queueMitigation();
   RankCounters counters(bool final) const;
   bool send(Instant now);
   bool sendWaiting();
@@ -113,6 +123,9 @@ class Monitor {
   std::uint64_t messagesLost_ = 0;
   std::optional<Instant> lastSend_;
   std::optional<Instant> lastCounters_;
+  MitigationWatch mitigation_;
+  bool windowClosed_ = false;  // since mitigation was last asked for news
+  std::optional<Instant> lastMitigation_;
   bool connected_ = true;
   std::optional<Instant> finishing_;
   bool finalQueued_ = false;

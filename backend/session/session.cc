@@ -187,6 +187,17 @@ void Session::addGroup(const GroupInfo& group) noexcept {
   }
 }
 
+void Session::setMitigation(MitigationSource source) noexcept {
+  if (!owned()) {
+    return;
+  }
+  try {
+    state_->monitor->setMitigation(std::move(source));
+  } catch (const std::exception& error) {
+    state_->complainOf("what mitigation does is not reported: ", error.what());
+  }
+}
+
 const std::shared_ptr<Poller>& Session::poller() const { return state_->poller; }
 
 std::optional<std::string> Session::report() const {

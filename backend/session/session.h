@@ -28,6 +28,7 @@
 #include "backend/exchange/messages.h"
 #include "backend/observe/recorder.h"
 #include "backend/report/log.h"
+#include "backend/session/mitigation_watch.h"
 
 namespace straggler {
 
@@ -61,6 +62,11 @@ class Session {
   const std::shared_ptr<Poller>& poller() const;
   // A group that there is no memory for is not recorded.
   void addGroup(const GroupInfo& group) noexcept;
+
+  // Whom the monitor asks what mitigation does on this rank: the last one set; nobody, if that is empty. It may be asked
+  // once more while, or just after, another is set, and destroyed on the monitor's thread, so it owns what it reads. One
+  // that throws is asked no more. A session that has ended asks nobody.
+  void setMitigation(MitigationSource source) noexcept;
 
   // The first call ends the session: the last gathering, and the report on the root. Later calls do nothing.
   void end() noexcept;

@@ -51,6 +51,22 @@ ArrivalSample sampleOf(const py::dict& entry) {
   return sample;
 }
 
+MitigationSummary mitigationOf(const py::dict& line) {
+  MitigationSummary summary;
+  summary.mode = get<std::string>(line, "mode");
+  summary.armed = get<bool>(line, "armed");
+  summary.text = get<std::string>(line, "text");
+  summary.filledByProxy = get<std::uint64_t>(line, "filled_by_proxy");
+  summary.late = get<std::uint64_t>(line, "late");
+  summary.applied = get<std::uint64_t>(line, "applied");
+  summary.dropped = get<std::uint64_t>(line, "dropped");
+  summary.pending = get<std::uint64_t>(line, "pending");
+  summary.stalenessSum = get<std::uint64_t>(line, "staleness_sum");
+  summary.stalenessMax = get<std::uint64_t>(line, "staleness_max");
+  summary.savedUs = get<std::uint64_t>(line, "saved_us");
+  return summary;
+}
+
 // Nothing for a line that is no message (an operation, a report).
 std::optional<Message> messageOf(const py::dict& line) {
   const auto type = get<std::string>(line, "type");
@@ -82,6 +98,9 @@ std::optional<Message> messageOf(const py::dict& line) {
     return RankCounters{get<std::uint64_t>(line, "collectives"), get<std::uint64_t>(line, "records_dropped"),
                         get<std::uint64_t>(line, "messages_lost"), get<std::uint64_t>(line, "captured"),
                         get<bool>(line, "final")};
+  }
+  if (type == "mitigation") {
+    return mitigationOf(line);
   }
   return std::nullopt;
 }

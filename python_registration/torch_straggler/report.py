@@ -122,6 +122,38 @@ class ArrivalSkew:
 
 
 @dataclass(frozen=True)
+class MitigationReport:
+    """What mitigation did on one rank. All are totals since its session began.
+
+    Attributes:
+        rank: global rank.
+        mode: `carry` (a late gradient is added later) or `drop` (it is discarded for good).
+        armed: whether slots may be filled for the rank before it arrives.
+        text: for what it is armed, or why it is not; a clause.
+        filled_by_proxy: slots of any kind that were filled for it.
+        late: slots of gradients that were filled before it arrived in them.
+        applied: late gradients that went with a later contribution.
+        dropped: late gradients that were discarded for good.
+        pending: late gradients that it still owes. `torch_straggler.flush()` before the last step applies them.
+        staleness_mean, staleness_max: steps by which a gradient was late when it was applied; None if none was.
+        saved_ms: what the other ranks would have waited for this one and did not, milliseconds.
+    """
+
+    rank: int
+    mode: str
+    armed: bool
+    text: str
+    filled_by_proxy: int
+    late: int
+    applied: int
+    dropped: int
+    pending: int
+    staleness_mean: float | None
+    staleness_max: int | None
+    saved_ms: float
+
+
+@dataclass(frozen=True)
 class JobReport:
     """What a session saw.
 
@@ -143,6 +175,8 @@ class JobReport:
         windows_compared: windows of steps that were judged.
         windows_incomplete: of them, those of which not every rank told.
         windows_late: windows of a rank that came in after theirs had been judged.
+        mitigation: one entry a rank that told of its mitigation, none where it is off; in a brief report only of the
+            ranks that are named.
     """
 
     world_size: int
@@ -162,6 +196,7 @@ class JobReport:
     windows_compared: int = 0
     windows_incomplete: int = 0
     windows_late: int = 0
+    mitigation: tuple[MitigationReport, ...] = ()
 
     @staticmethod
     def from_json(text: str) -> JobReport:
@@ -232,9 +267,9 @@ def _value(name: str, expected: str, value: Any) -> Any:
     plain = expected.removesuffix(" | None")
     if plain not in _PLAIN:
         return _read(globals()[plain], value)
-    if not isinstance(value, _PLAIN[plain]) or isinstance(value, bool):
+    if not isinstance(value, _PLAIN[plain]) or isinstance(value, bool) != (plain == "bool"):
         raise ValueError(f"the record's field '{name}' is no {plain}")
     return value
 
 
-_PLAIN: dict[str, Any] = {"int": int, "float": (int, float), "str": str}
+_PLAIN: dict[str, Any] = {"bool": bool, "int": int, "float": (int, float), "str": str}

@@ -31,6 +31,19 @@ TEST(Format, joinPutsTheSeparatorBetweenAllParts) {
   EXPECT_EQ(join({"", "b", ""}, ", "), ", b, ");
 }
 
+TEST(Format, pluralIsOfEveryNumberButOne) {
+  EXPECT_EQ(plural(0, "slot"), "0 slots");
+  EXPECT_EQ(plural(1, "slot"), "1 slot");
+  EXPECT_EQ(plural(2, "slot"), "2 slots");
+}
+
+TEST(Format, tableIsAsWideAsItsWidestCells) {
+  EXPECT_EQ(table({{"rank", "host"}, {"1", "node-a"}, {"100000", "b"}}),
+            "rank      host\n"
+            "1       node-a\n"
+            "100000       b\n");
+}
+
 TEST(Format, rankListShortensRunsOfThreeAndMore) {
   EXPECT_EQ(rankList({}), "");
   EXPECT_EQ(rankList({5}), "5");

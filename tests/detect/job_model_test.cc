@@ -150,6 +150,17 @@ TEST(JobModel, laterCountersReplaceTheEarlier) {
   EXPECT_EQ(model.ranks()[1].counters, (RankCounters{20, 2, 0, 0, true}));
 }
 
+TEST(JobModel, mitigationIsTheLastThatARankTold) {
+  JobModel model({0, 1}, 10);
+  MitigationSummary summary{false, "carry", "buckets are not known yet"};
+  model.apply({1, {summary}});
+  summary.armed = true;
+  summary.late = 7;
+  model.apply({1, {summary}});
+  EXPECT_EQ(model.ranks()[1].mitigation, summary);
+  EXPECT_EQ(model.ranks()[0].mitigation, std::nullopt) << "what nobody told is not known";
+}
+
 TEST(JobModel, frameThatComesTwiceChangesNothingThatIsCompared) {
   const SyntheticJob job;
   JobModel model = modelOf(job, {});

@@ -71,8 +71,36 @@ TEST(Codec, samplesRoundTrip) {
 
 TEST(Codec, countersRoundTrip) { expectRoundTrip({1, {RankCounters{UINT64_MAX, 1, 2, 3, true}}}); }
 
+TEST(Codec, mitigationRoundTrip) {
+  expectRoundTrip({1, {MitigationSummary{}}});
+  expectRoundTrip({1, {MitigationSummary{true, "carry", "gradients of group 0", 1, 2, 3, 4, 5, 6, 7, UINT64_MAX}}});
+}
+
+TEST(Codec, mitigationsTextIsCutAndBeyondTheLimitRefused) {
+  const std::string text = std::string(kMaxClauseBytes - 1, 'x') + "€";
+  const auto frame = decode(encode({0, {MitigationSummary{false, std::string(99, 'm'), text}}}));
+  ASSERT_TRUE(frame);
+  EXPECT_EQ(std::get<MitigationSummary>(frame->messages.front()).text, std::string(kMaxClauseBytes - 1, 'x'));
+  EXPECT_EQ(std::get<MitigationSummary>(frame->messages.front()).mode, std::string(kMaxModeBytes, 'm'));
+  const auto written = [](std::size_t mode, std::size_t clause) {
+    return handWritten(5, [=](ByteWriter& out) {
+      out.byte(1);
+      out.text(std::string(mode, 'm'), mode);
+      out.text(std::string(clause, 'x'), clause);
+      for (int total = 0; total < 8; ++total) {
+        out.varint(0);
+      }
+    });
+  };
+  EXPECT_TRUE(decode(written(kMaxModeBytes, kMaxClauseBytes)));
+  EXPECT_FALSE(decode(written(kMaxModeBytes + 1, kMaxClauseBytes)));
+  EXPECT_FALSE(decode(written(kMaxModeBytes, kMaxClauseBytes + 1)));
+}
+
 TEST(Codec, severalMessagesKeepTheirOrder) {
-  expectRoundTrip({1, {RankCounters{}, RankHello{}, StepWindow{}, ArrivalSamples{}, GroupInfo{}, RankCounters{}}});
+  expectRoundTrip({1,
+                   {RankCounters{}, RankHello{}, StepWindow{}, ArrivalSamples{}, MitigationSummary{}, GroupInfo{},
+                    RankCounters{}}});
 }
 
 TEST(Codec, frameWithoutMessagesIsAFrame) { expectRoundTrip({0, {}}); }
@@ -82,7 +110,8 @@ TEST(Codec, everyTruncationIsRefused) {
       encode({3,
               {RankHello{"host-a", 1, "clock"}, GroupInfo{"0", "d", "gloo", {0, 1}},
                StepWindow{10, 1, StepsFoundBy::kGraphTask, {1, 2, 300}, 5'000, 700, 4'000, 1},
-               ArrivalSamples{2, {{{1, 5, OpKind::kBarrier}, at(7), at(8)}}}, RankCounters{900, 0, 0, 0, true}}});
+               ArrivalSamples{2, {{{1, 5, OpKind::kBarrier}, at(7), at(8)}}}, RankCounters{900, 0, 0, 0, true},
+               MitigationSummary{true, "carry", "gradients of group 0", 300, 2, 3, 4, 5, 6, 7, 8}}});
   ASSERT_TRUE(decode(bytes));
   for (std::size_t length = 0; length < bytes.size(); ++length) {
     EXPECT_FALSE(decode(std::span(bytes).first(length))) << length << " of " << bytes.size() << " bytes";
@@ -102,7 +131,7 @@ TEST(Codec, anotherVersionIsRefused) {
 }
 
 TEST(Codec, unknownMessageTypeIsRefused) {
-  EXPECT_FALSE(decode(handWritten(5, [](ByteWriter&) {})));
+  EXPECT_FALSE(decode(handWritten(6, [](ByteWriter&) {})));
 }
 
 TEST(Codec, frameThatIsTooLargeIsRefused) { EXPECT_FALSE(decode(Bytes(kMaxFrameBytes + 1, kCodecVersion))); }

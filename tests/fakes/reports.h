@@ -57,4 +57,25 @@ inline JobReport smallReport() {
   return report;
 }
 
+// The same, its second rank mitigated.
+inline JobReport mitigatedReport() {
+  JobReport report = smallReport();
+  MitigationRow fast;
+  fast.mode = "carry";
+  fast.armed = true;
+  fast.text = "gradients of group 0, quorum 1 of 2";
+  MitigationRow slow = fast;
+  slow.rank = 1;
+  slow.filledByProxy = 41;
+  slow.late = 40;
+  slow.applied = 37;
+  slow.dropped = 1;
+  slow.pending = 2;
+  slow.stalenessMean = 2.0;
+  slow.stalenessMax = 5;
+  slow.savedMs = 3'250;
+  report.mitigation = {fast, slow};
+  return report;
+}
+
 }  // namespace straggler

@@ -117,6 +117,20 @@ TEST(NoMemory, groupThatFindsNoneIsNotRecordedAndTheSessionGoesOn) {
   }
 }
 
+TEST(NoMemory, mitigationThatFindsNoneIsNotReportedAndTheSessionGoesOn) {
+  SessionOutput output;
+  const auto session = joinSession({kGroup, "", "gloo", {0}}, [&output] { return output.options(); });
+  MitigationSource source = [] { return MitigationSummary{true, "carry", "group 0"}; };
+  {
+    const FailingNew little({.fail = 1});
+    session->setMitigation(std::move(source));
+    EXPECT_EQ(FailingNew::failed(), 1U);
+  }
+  leaveSession(session);
+  EXPECT_EQ(output.count("what mitigation does is not reported: std::bad_alloc; training goes on"), 1U);
+  EXPECT_EQ(output.count("Mitigation (carry)"), 0U);
+}
+
 TEST(NoMemory, sessionThatFindsNoneForItsRingIsNotMadeAndTheNextOneIs) {
   SessionOutput output;
   const auto join = [&output] {

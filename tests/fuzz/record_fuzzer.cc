@@ -64,6 +64,16 @@ void change(Input& by, RankCounters& counters) {
   change(by, counters.messagesLost);
   change(by, counters.captured);
 }
+void change(Input& by, MitigationSummary& summary) {
+  change(by, summary.filledByProxy);
+  change(by, summary.late);
+  change(by, summary.applied);
+  change(by, summary.dropped);
+  change(by, summary.pending);
+  change(by, summary.stalenessSum);
+  change(by, summary.stalenessMax);
+  change(by, summary.savedUs);
+}
 
 }  // namespace
 }  // namespace straggler

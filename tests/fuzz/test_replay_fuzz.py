@@ -42,6 +42,7 @@ def test_the_records_as_they_are_give_a_report_of_all_of_them(tmp_path: Path) ->
     report = JobReport.from_json(recording.sessions[-1].replay.report_json())
     assert (report.ranks_reported, report.steps, report.verdict.kind) == (2, 55, "straggler")
     assert report.skew
+    assert [row.late for row in report.mitigation] == [0, 40]
 
 
 def test_records_with_other_values_give_a_report_or_a_line_that_says_why(tmp_path: Path) -> None:

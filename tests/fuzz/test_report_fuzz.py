@@ -25,7 +25,7 @@ def is_of(value: Any, kind: Any) -> bool:
     if is_dataclass(kind):
         types = typing.get_type_hints(kind)
         return isinstance(value, kind) and all(is_of(getattr(value, f.name), types[f.name]) for f in fields(kind))
-    return isinstance(value, (int, float) if kind is float else kind) and not isinstance(value, bool)
+    return isinstance(value, (int, float) if kind is float else kind) and isinstance(value, bool) == (kind is bool)
 
 
 def is_read_or_refused(text: str) -> None:

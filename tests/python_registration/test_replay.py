@@ -3,6 +3,7 @@
 import pytest
 
 from torch_straggler import _C
+from torch_straggler.report import JobReport, MitigationReport
 
 SESSION = {"schema": 1, "type": "session", "ranks": [0, 1], "window": 10, "unix_time_ns": 1}
 WINDOW = {
@@ -28,6 +29,42 @@ WINDOW = {
 )
 def test_a_window_is_used_with_and_without_evidence(evidence: dict[str, int | None]) -> None:
     assert _C.Replay(SESSION).line(WINDOW | evidence)
+
+
+MITIGATION = {
+    "schema": 1,
+    "type": "mitigation",
+    "mode": "carry",
+    "armed": True,
+    "text": "gradients of group 0",
+    "filled_by_proxy": 41,
+    "late": 40,
+    "applied": 37,
+    "dropped": 1,
+    "pending": 2,
+    "staleness_sum": 74,
+    "staleness_max": 5,
+    "saved_us": 325_000,
+    "rank": 1,
+}
+
+
+def test_mitigation_is_in_the_report_and_the_last_line_counts() -> None:
+    replay = _C.Replay(SESSION)
+    assert replay.line(MITIGATION | {"armed": False, "text": "buckets are not known yet"})
+    assert replay.line(MITIGATION)
+    (row,) = JobReport.from_json(replay.report_json()).mitigation
+    assert row == MitigationReport(1, "carry", True, "gradients of group 0", 41, 40, 37, 1, 2, 2.0, 5, 325.0)
+    assert "Mitigation (carry): armed: gradients of group 0\n" in replay.text()
+
+
+@pytest.mark.parametrize(
+    "field", [name for name in MITIGATION if name not in ("schema", "type", "rank", "mode", "text", "armed")]
+)
+def test_a_total_of_mitigation_that_is_no_count_is_refused_by_name(field: str) -> None:
+    for value in (-1, "1", 0.5, 2**64):
+        with pytest.raises(ValueError, match=f"'{field}' has another type"):
+            _C.Replay(SESSION).line(MITIGATION | {field: value})
 
 
 @pytest.mark.parametrize("value", [-1, "1", 0.5, 2**64])

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import torch_straggler
-from torch_straggler.report import ArrivalSkew, Group, JobReport
+from torch_straggler.report import ArrivalSkew, Group, JobReport, MitigationReport
 
 RECORD: dict[str, Any] = {
     "schema": 1,
@@ -65,6 +65,20 @@ RECORD: dict[str, Any] = {
     ],
     "notes": ["operations captured in graphs are not seen"],
 }
+MITIGATION: dict[str, Any] = {
+    "rank": 2,
+    "mode": "carry",
+    "armed": True,
+    "text": "gradients of group 0",
+    "filled_by_proxy": 41,
+    "late": 40,
+    "applied": 37,
+    "dropped": 1,
+    "pending": 2,
+    "staleness_mean": 2.0,
+    "staleness_max": 5,
+    "saved_ms": 3250,
+}
 
 
 def read(**changes: Any) -> JobReport:
@@ -83,6 +97,7 @@ def test_every_field_is_read_and_what_was_not_measured_stays_none() -> None:
 
 def test_records_of_an_earlier_version_get_defaults() -> None:
     assert (read().history, read().windows_compared, read().windows_late) == ((), 0, 0)
+    assert read().mitigation == ()
     verdict = read().verdict
     assert (verdict.step, verdict.rule, verdict.windows, verdict.input_ms) == (None, "self_time", 0, None)
 
@@ -93,6 +108,15 @@ def test_what_was_said_before_is_a_tuple_of_verdicts() -> None:
     assert report.history[1] == report.verdict
     assert (report.history[0].step, report.history[0].rule, report.history[0].input_ms) == (59, "median", 7.5)
     assert (report.windows_compared, report.windows_incomplete, report.windows_late) == (30, 2, 1)
+
+
+def test_mitigation_is_a_tuple_of_rows() -> None:
+    nothing_applied = MITIGATION | {"rank": 3, "armed": False, "staleness_mean": None, "staleness_max": None}
+    report = read(mitigation=[MITIGATION, nothing_applied])
+    assert report.mitigation[0] == MitigationReport(
+        2, "carry", True, "gradients of group 0", 41, 40, 37, 1, 2, 2.0, 5, 3250
+    )
+    assert (report.mitigation[1].armed, report.mitigation[1].staleness_mean) == (False, None)
 
 
 @pytest.mark.parametrize(
@@ -107,6 +131,11 @@ def test_what_was_said_before_is_a_tuple_of_verdicts() -> None:
         {"verdict": {**RECORD["verdict"], "ranks": ["2"]}},
         {"ranks": [{**RECORD["ranks"][0], "host": 3}]},
         {"history": [{}]},
+        {"mitigation": {}},
+        {"mitigation": [{**MITIGATION, "armed": 1}]},
+        {"mitigation": [{**MITIGATION, "armed": None}]},
+        {"mitigation": [{**MITIGATION, "late": True}]},
+        {"mitigation": [{**MITIGATION, "saved_ms": None}]},
         {"notes": "none"},
     ],
 )

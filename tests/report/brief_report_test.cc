@@ -42,6 +42,22 @@ TEST(BriefReport, holdsAllTotalsAndTheRowsOfTheRanksNamed) {
   EXPECT_TRUE(contains(json, "the table of all ranks is kept on the reporting rank"));
 }
 
+TEST(BriefReport, mitigationIsToldOfTheRanksNamed) {
+  const std::string json = briefJson(mitigatedReport());
+  EXPECT_TRUE(contains(json, R"("mitigation":[{"rank":1,"mode":"carry",)")) << json;
+  EXPECT_FALSE(contains(json, R"({"rank":0,"mode")"));
+  JobReport report = ofManyRanks(100);
+  report.verdict.ranks.resize(100);
+  std::iota(report.verdict.ranks.begin(), report.verdict.ranks.end(), 0);
+  for (int rank = 0; rank < 100; ++rank) {
+    report.mitigation.push_back(mitigatedReport().mitigation.back());
+    report.mitigation.back().rank = rank;
+    report.mitigation.back().text = std::string(200, 'x');
+  }
+  EXPECT_LE(briefJson(report).size(), kMaxBriefBytes);
+  EXPECT_TRUE(contains(briefJson(report), R"({"rank":7,"host")")) << "rows of mitigation go first";
+}
+
 TEST(BriefReport, isNoLargerForManyRanks) {
   const std::string json = briefJson(ofManyRanks(8192));
   EXPECT_LE(json.size(), kMaxBriefBytes);

@@ -140,6 +140,56 @@ TEST(JobReport, whateverWasLostIsNotedWithItsCount) {
   EXPECT_TRUE(hasNote(report, "11 operations were captured into device graphs"));
 }
 
+TEST(JobReport, mitigationIsOfTheRanksThatToldOfIt) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  EXPECT_TRUE(reportOn(job, frames).mitigation.empty()) << "it is off";
+  frames.push_back({1, {MitigationSummary{true, "carry", "group \x1b", 41, 40, 37, 1, 2, 74, 5, 3'250'000}}});
+  frames.push_back({2, {MitigationSummary{false, "carry", "alone"}}});
+  const JobReport report = reportOn(job, frames);
+  ASSERT_EQ(report.mitigation.size(), 2U);
+  const MitigationRow& row = report.mitigation.front();
+  EXPECT_EQ(row.rank, 1);
+  EXPECT_EQ(row.text, "group ?") << "it came over the network";
+  EXPECT_EQ(row.late, 40U);
+  EXPECT_EQ(row.stalenessMean, 2.0);
+  EXPECT_EQ(row.stalenessMax, 5U);
+  EXPECT_DOUBLE_EQ(row.savedMs, 3'250);
+  EXPECT_EQ(report.mitigation.back().stalenessMean, std::nullopt) << "of nothing applied there is no staleness";
+  EXPECT_EQ(report.mitigation.back().stalenessMax, std::nullopt);
+}
+
+TEST(JobReport, gradientsThatAreOwedAtTheEndAreNoted) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  const auto owing = [](std::uint64_t pending) {
+    MitigationSummary summary{true, "carry", "group 0"};
+    summary.pending = pending;
+    return summary;
+  };
+  frames.insert(frames.end() - 1, {3, {owing(2)}});
+  EXPECT_TRUE(
+      hasNote(reportOn(job, frames),
+              "rank 3 ends with 2 gradients that were not applied; torch_straggler.flush() before the last step "
+              "applies them"));
+  frames.push_back({1, {owing(1)}});
+  EXPECT_TRUE(hasNote(reportOn(job, frames), "rank 1, 3 end with 3 gradients that were not applied; "));
+  frames.push_back({3, {owing(0)}});
+  EXPECT_TRUE(hasNote(reportOn(job, frames), "rank 1 ends with 1 gradient that was not applied; "));
+  frames.push_back({1, {owing(0)}});
+  EXPECT_FALSE(hasNote(reportOn(job, frames), "not applied"));
+}
+
+TEST(JobReport, whatARankOwesWhileItRunsIsNoNote) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  frames.pop_back();
+  MitigationSummary summary{true, "carry", "group 0"};
+  summary.pending = 2;
+  frames.push_back({3, {summary}});
+  EXPECT_FALSE(hasNote(reportOn(job, frames), "not applied"));
+}
+
 TEST(JobReport, thinningIsNoted) {
   const SyntheticJob job;
   auto frames = job.frames();

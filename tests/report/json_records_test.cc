@@ -66,6 +66,8 @@ std::vector<std::string> oneOfEach() {
       toJson(1, StepWindow{130, 2, StepsFoundBy::kGraphTask, {25'000}, 34'000, 700, 4'000, 0}),
       toJson(1, samples()),
       toJson(1, RankCounters{900, 1, 2, 3, true}),
+      toJson(1, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 3'250'000}),
+      toJson(1, MitigationSummary{false, "drop", "only Gloo is mitigated"}),
       toJson(1, kGroup, synchronous(1, 2)),
       toJson(1, kGroup, waited(1, 2, 3)),
       toJson(1, kGroup, bucket(7, 1, 3)),
@@ -75,6 +77,7 @@ std::vector<std::string> oneOfEach() {
       toJson(Verdict{}, emptyReport()),
       toJson(smallReport()),
       toJson(reportWithHistory()),
+      toJson(mitigatedReport()),
       toJson(emptyReport()),
   };
 }
@@ -135,6 +138,25 @@ TEST(JsonRecords, reportTellsWhatWasSaidBeforeAndHowManyWindowsWereCompared) {
   const std::string line = toJson(report);
   EXPECT_TRUE(contains(line, R"("history":[{"kind":"straggler","ranks":[1],"hosts":["node-bb"],)")) << line;
   EXPECT_TRUE(contains(line, R"("windows_compared":30,"windows_incomplete":2,"windows_late":1,)")) << line;
+}
+
+TEST(JsonRecords, mitigationTellsItsTotals) {
+  EXPECT_EQ(toJson(1, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 3'250'000}),
+            R"({"schema":1,"type":"mitigation","mode":"carry","armed":true,"text":"group 0","filled_by_proxy":41,)"
+            R"("late":40,"applied":37,"dropped":1,"pending":2,"staleness_sum":74,"staleness_max":5,)"
+            R"("saved_us":3250000,"rank":1})");
+}
+
+TEST(JsonRecords, reportHasARowForEachRankThatToldOfMitigation) {
+  EXPECT_TRUE(contains(toJson(smallReport()), R"("mitigation":[],"notes":)"));
+  const std::string line = toJson(mitigatedReport());
+  EXPECT_TRUE(contains(line, R"("late":0,"applied":0,"dropped":0,"pending":0,"staleness_mean":null,)"
+                             R"("staleness_max":null,"saved_ms":0})"))
+      << line;
+  EXPECT_TRUE(contains(line, R"({"rank":1,"mode":"carry","armed":true,"text":"gradients of group 0, quorum 1 of 2",)"
+                             R"("filled_by_proxy":41,"late":40,"applied":37,"dropped":1,"pending":2,)"
+                             R"("staleness_mean":2,"staleness_max":5,"saved_ms":3250}],"notes":)"))
+      << line;
 }
 
 TEST(JsonRecords, sessionTellsTheRuleForAReplay) {

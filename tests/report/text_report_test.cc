@@ -27,6 +27,16 @@ note: 4 records were dropped or could not be written
 )");
 }
 
+TEST(TextReport, mitigationIsTheLastTableAndNotesFollow) {
+  EXPECT_TRUE(contains(textReport(mitigatedReport()),
+                       R"(broadcast                  10  0.500  0.750   1.000  0.001
+Mitigation (carry): armed: gradients of group 0, quorum 1 of 2
+rank  filled  late  applied  dropped  owed  staleness  max  saved (s)
+1         41    40       37        1     2       2.00    5        3.2
+note: 4 records)"))
+      << textReport(mitigatedReport());
+}
+
 TEST(TextReport, armedLineSaysWhoIsSeenAndWhatIsNotMeasured) {
   EXPECT_EQ(armedLine(smallReport()),
             "straggler: armed: 2 of 2 ranks seen on 2 hosts, 1 group; measured: arrival, lateness, self and wait time "

@@ -5,8 +5,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <future>
+#include <stdexcept>
 
 #include <gtest/gtest.h>
 
@@ -109,6 +111,96 @@ TEST(Monitor, finishSendsEverythingThatIsStillOpen) {
   EXPECT_TRUE(rank.finish()) << "a second time";
   EXPECT_EQ(rank.exchange->messages<RankCounters>().size(), counters.size()) << "sends nothing twice";
 }
+
+// ---- Mitigation ----
+
+// What a source would give, and how often it was asked.
+struct Mitigation {
+  MitigationSummary summary{true, "carry", "gradients of group 0"};
+  int asked = 0;
+  MitigationSource source() {
+    return [this] {
+      ++asked;
+      return summary;
+    };
+  }
+};
+
+TEST(Monitor, mitigationIsToldWhenItChangedAndAWindowClosed) {
+  SimulatedRank rank;
+  Mitigation mitigation;
+  rank.monitor->setMitigation(mitigation.source());
+  rank.steps(9);
+  EXPECT_EQ(mitigation.asked, 0) << "no window is closed";
+  rank.steps(200);
+  EXPECT_GT(mitigation.asked, 1);
+  EXPECT_EQ(rank.exchange->messages<MitigationSummary>(), std::vector<MitigationSummary>{mitigation.summary});
+  mitigation.summary.late = 1;
+  rank.steps(50);
+  EXPECT_EQ(rank.exchange->messages<MitigationSummary>().size(), 2U);
+  EXPECT_EQ(rank.exchange->messages<MitigationSummary>().back().late, 1U);
+}
+
+TEST(Monitor, mitigationIsToldAtMostOnceASecond) {
+  SimulatedRank rank;
+  Mitigation mitigation;
+  rank.monitor->setMitigation([&mitigation] {
+    ++mitigation.summary.late;
+    return mitigation.summary;
+  });
+  rank.steps(1000, 5);  // five seconds of windows of 50 ms
+  EXPECT_GE(rank.exchange->messages<MitigationSummary>().size(), 4U);
+  EXPECT_LE(rank.exchange->messages<MitigationSummary>().size(), 5U);
+}
+
+TEST(Monitor, mitigationThatChangedIsToldAtTheEndBeforeTheLastCounters) {
+  SimulatedRank rank;
+  Mitigation mitigation;
+  rank.monitor->setMitigation(mitigation.source());
+  rank.steps(25);
+  mitigation.summary.pending = 2;
+  EXPECT_TRUE(rank.finish());
+  const auto& last = rank.exchange->sent.back().messages;
+  const auto told = std::find(last.begin(), last.end(), Message(mitigation.summary));
+  ASSERT_NE(told, last.end());
+  EXPECT_TRUE(std::get<RankCounters>(*(told + 1)).final);
+}
+
+TEST(Monitor, mitigationWithoutWindowsIsToldAtTheEnd) {
+  SimulatedRank rank;
+  Mitigation mitigation;
+  mitigation.summary = {false, "carry", "only Gloo is mitigated"};
+  rank.monitor->setMitigation(mitigation.source());
+  rank.finish();
+  EXPECT_EQ(rank.exchange->messages<MitigationSummary>(), std::vector<MitigationSummary>{mitigation.summary});
+}
+
+TEST(Monitor, withoutMitigationNothingIsToldOfIt) {
+  SimulatedRank rank;
+  rank.steps(50);
+  rank.monitor->setMitigation([] { return std::nullopt; });
+  rank.steps(50);
+  rank.monitor->setMitigation({});
+  rank.steps(50);
+  rank.finish();
+  EXPECT_TRUE(rank.exchange->messages<MitigationSummary>().empty());
+}
+
+TEST(Monitor, sourceThatThrowsIsAskedNoMoreAndOneLineSaysSo) {
+  SimulatedRank rank;
+  int asked = 0;
+  rank.monitor->setMitigation([&asked]() -> std::optional<MitigationSummary> {
+    ++asked;
+    throw std::runtime_error("no such rank");
+  });
+  rank.steps(200);
+  EXPECT_TRUE(rank.finish());
+  EXPECT_EQ(asked, 1);
+  EXPECT_EQ(rank.complaints, std::vector<std::string>{"what mitigation does is not reported any more: no such rank"});
+  EXPECT_EQ(rank.exchange->messages<StepWindow>().size(), 20U) << "all else goes on";
+}
+
+// ---- The end ----
 
 TEST(Monitor, finishWaitsForACompletionThatIsOnItsWay) {
   SimulatedRank rank;

@@ -80,6 +80,7 @@ TEST_F(SessionForkTest, fiftyForksWhileTheSessionWorksDoNotHang) {
   std::thread busy([&] {
     while (!stop) {
       session->addGroup({"1", "", "gloo", {1}});
+      session->setMitigation([] { return MitigationSummary{}; });
       (void)session->report();
     }
   });
@@ -87,6 +88,7 @@ TEST_F(SessionForkTest, fiftyForksWhileTheSessionWorksDoNotHang) {
   for (int i = 0; i < 50; ++i) {
     const int status = inChild([&] {
       session->addGroup({"2", "", "gloo", {1}});
+      session->setMitigation({});
       leaveSession(session);
       return !session->report();
     });

@@ -171,6 +171,32 @@ TEST_F(SessionTest, ranksMeetAtTheRoot) {
   EXPECT_EQ(otherOutput.text(), "") << "only the root speaks";
 }
 
+TEST_F(SessionTest, mitigationOfEveryRankIsInTheReportAtTheEnd) {
+  output_.exchange = std::make_shared<LocalExchange>();
+  output_.ranks = {0, 1};
+  Session root(output_.options());
+  SessionOutput otherOutput;
+  otherOutput.rank = 1;
+  otherOutput.ranks = output_.ranks;
+  otherOutput.exchange = output_.exchange;
+  Session other(otherOutput.options());
+  root.setMitigation([] { return MitigationSummary{true, "carry", "group 0"}; });
+  other.setMitigation([] { return MitigationSummary{true, "carry", "group 0", 5, 4, 2, 0, 2, 3, 2, 1'500'000}; });
+  other.end();
+  root.end();
+  EXPECT_EQ(output_.count("Mitigation (carry): armed: group 0\n"), 1U) << output_.text();
+  EXPECT_EQ(output_.count("note: rank 1 ends with 2 gradients that were not applied"), 1U);
+  EXPECT_TRUE(contains(root.report(), R"("mitigation":[{"rank":0,"mode":"carry","armed":true,"text":"group 0",)"));
+}
+
+TEST_F(SessionTest, mitigationThatThrowsCostsOneLine) {
+  const auto session = join();
+  session->setMitigation([]() -> std::optional<MitigationSummary> { throw std::bad_alloc(); });
+  leaveSession(session);
+  EXPECT_EQ(output_.count("straggler: rank 0: what mitigation does is not reported any more: std::bad_alloc"), 1U);
+  EXPECT_EQ(output_.count("NO VERDICT"), 1U) << "the report is made";
+}
+
 TEST_F(SessionTest, rankThatNeverComesDoesNotHoldUpTheEndForLong) {
   output_.exchange = std::make_shared<LocalExchange>();
   output_.ranks = {0, 1};
