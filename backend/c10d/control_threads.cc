@@ -14,7 +14,9 @@ ControlThreads::ControlThreads(std::shared_ptr<Carrier> carrier, std::unique_ptr
       options_(options),
       hooks_(std::move(hooks)),
       inbox_(channel_->inboxOfRank()),
-      coordinatorInbox_(options.coordinates ? channel_->inboxOfCoordinator() : nullptr) {
+      coordinatorInbox_(options.coordinates ? channel_->inboxOfCoordinator() : nullptr) {}
+
+void ControlThreads::start() {
   threads_.emplace_back([this] { run("the watching thread", &ControlThreads::watch); });
   threads_.emplace_back([this] { run("the proxy", &ControlThreads::proxy); });
   if (coordinatorInbox_) {

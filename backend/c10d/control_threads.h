@@ -39,6 +39,8 @@ class ControlThreads {
   ControlThreads(const ControlThreads&) = delete;
   ControlThreads& operator=(const ControlThreads&) = delete;
 
+  // Once whoever the hooks belong to is complete.
+  void start();
   // Ends them, and waits for it.
   void stop() noexcept;
 

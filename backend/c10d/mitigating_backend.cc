@@ -70,6 +70,7 @@ MitigatingBackend::MitigatingBackend(BackendPtr inner, std::unique_ptr<ControlCh
   threads_ = std::make_unique<ControlThreads>(
       carrier_, std::move(channel),
       ControlThreads::Options{getSize(), options.quorum, options.engine.mode, getRank() == 0}, std::move(hooks));
+  threads_->start();
 }
 
 MitigatingBackend::~MitigatingBackend() {

@@ -1,8 +1,10 @@
 # ruff: noqa: N999
 """The compiled library. Loaded through `torch_straggler._library.load`, which checks first that it fits torch."""
 
+from datetime import timedelta
 from typing import Any
 
+from torch import Tensor
 from torch._C._distributed_c10d import Backend, Store
 
 BUILT_FOR_TORCH: str
@@ -33,6 +35,41 @@ class DelayedBackend(ForwardingBackend):
     """
 
     def __init__(self, inner: Backend, *, rank: int, rules: str) -> None: ...
+
+class MitigatingBackend(ForwardingBackend):
+    """A late rank does not hold up its group. Made by `make_mitigation`; see `torch_straggler.mitigation`."""
+
+    def expect_gradients(self, elements: int) -> None: ...
+    def set_gradient_scale(self, scale: float) -> None: ...
+    def stand_down(self, reason: str) -> None: ...
+    def flush(self) -> None: ...
+    def restore(self, bucket: int, owed: Tensor) -> None: ...
+    def residuals(self) -> dict[int, Tensor]: ...
+    def status(self) -> dict[str, Any]: ...
+
+class SubgroupBackend(ForwardingBackend):
+    """Tells the process's group with mitigation of the operations of another group, which passes through it."""
+
+    def __init__(self, inner: Backend, *, name: str) -> None: ...
+
+def make_mitigation(
+    inner: Backend,
+    store: Store,
+    *,
+    global_rank: int,
+    timeout: timedelta,
+    fills: list[dict[str, Any]] | None,
+    participants: dict[int, int] | None,
+    faults: tuple[float, float, int] | None,
+) -> MitigatingBackend | None:
+    """Wraps `inner` as the settings say. None where it cannot be had, which one line has said.
+
+    `fills` and `participants` are those of `participation.Script`; `faults` are (probability, milliseconds, seed).
+    Waits for the group's rank 0, a minute at most. Raises SettingsError for a setting that does not fit the group.
+    """
+
+def current_mitigation() -> MitigatingBackend | None:
+    """The group of this process that has mitigation."""
 
 class Replay:
     """The report of one session, from the records it wrote. Raises ValueError for one that is not in their schema."""

@@ -12,12 +12,31 @@ from torch_straggler import _library
 _library.check()
 
 from torch_straggler.intercept import intercept  # noqa: E402
+from torch_straggler.mitigation import (  # noqa: E402
+    BucketLedger,
+    Ledger,
+    flush,
+    ledger,
+    load_state_dict,
+    state_dict,
+)
 from torch_straggler.register import register as _register  # noqa: E402
 from torch_straggler.report import JobReport, report  # noqa: E402
 
 _register()
 
-__all__ = ["JobReport", "__version__", "intercept", "report"]
+__all__ = [
+    "BucketLedger",
+    "JobReport",
+    "Ledger",
+    "__version__",
+    "flush",
+    "intercept",
+    "ledger",
+    "load_state_dict",
+    "report",
+    "state_dict",
+]
 
 __version__: str
 

@@ -9,6 +9,7 @@ nothing. Where a delay is put:
 - `backward`: inside the autograd graph task, when the gradient of the root tensor is there and before any other.
 - `collective`: before an operation is passed to the backend, in C++ (`_C.DelayedBackend`); the rules are handed over
   when a group is made.
+- `control`: no delay of the job: of mitigation's control messages that share is lost, repeated or late.
 
 A step ends with the outermost `backward()`; steps count from 0, alike on all ranks. Accumulating gradients over n
 backwards makes n steps of it. Ranks are those of the default group; before it is made nobody is delayed.
@@ -57,6 +58,12 @@ def collective_rules() -> str:
     return _installed.collective_rules() if _installed is not None else ""
 
 
+def control_faults() -> tuple[float, float, int] | None:
+    """Probability, delay in milliseconds and seed for mitigation's control messages; None if no rule is about them."""
+    rules = [] if _installed is None else [rule for rule in _installed.rules if rule.where == "control"]
+    return (rules[0].probability, rules[0].ms, rules[0].seed) if rules else None
+
+
 class Injector:
     """The rules in force in this process, and how far they have got."""
 
@@ -69,12 +76,16 @@ class Injector:
         self._in_backward = False
         self._forward_hook: Any = None
 
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        return self._rules
+
     # ---- Hooks -------------------------------------------------------------------------------------------------------
 
     def hook(self) -> None:
         """Changes torch's Python. Only places that a rule names are hooked, and backward, which counts the steps."""
         places = {rule.where for rule in self._rules}
-        if places == {"collective"}:
+        if places <= {"collective", "control"}:
             return
         setattr(torch.autograd, "backward", self._counting(torch.autograd.backward))  # noqa: B010
         if "input" in places:
@@ -192,7 +203,7 @@ def never_happened(
     lines = []
     for rule, done in zip(rules, happened, strict=True):
         about = rule.rank if not rule.rotate and 0 <= rule.rank < world else 0
-        if done or rank != about:
+        if done or rank != about or rule.where == "control":
             continue
         name = {ALL: "all", RANDOM: "random"}.get(rule.rank, str(rule.rank))
         reason = f"the job has no rank {rule.rank}" if rule.rank >= world else f"{steps} steps were seen"

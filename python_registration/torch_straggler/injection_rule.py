@@ -5,8 +5,8 @@ function of the text, and whether a rank is delayed is a function of (rule, rank
 
 | field | value | default | meaning |
 | --- | --- | --- | --- |
-| `rank` | number, `random`, `all` | required; 0 with `rotate` | global rank; `random` draws one a step |
-| `where` | `input`, `forward`, `backward`, `collective` | required | see `inject.py` |
+| `rank` | number, `random`, `all` | required; 0 with `rotate`, `all` with `control` | global rank; `random`: one a step |
+| `where` | `input`, `forward`, `backward`, `collective`, `control` | required | see `inject.py` |
 | `ms` | number above 0, at most 3600000 | required | length of the delay, milliseconds |
 | `probability` | 0 to 1 | 1 | chance that a delay that is due happens; each rank draws for itself |
 | `rotate` | `true`, `false` | `false` | the rank moves on by one each time, starting at `rank` |
@@ -19,6 +19,9 @@ Ranks are below 2^31, whole numbers below 2^63: what the C++ side can read.
 
 `random` draws the same rank on every rank. For `where=collective` a step is one operation of one group, counted from 0
 in each group, and the delays are made in C++: there `rank` is a number or `all`, without `rotate` or `spin`.
+
+`where=control` is about mitigation's control messages of all ranks: each is, with the given probability, lost, repeated
+or late by `ms`, a third each. It takes `ms`, `probability` and `seed` alone.
 """
 
 from __future__ import annotations
@@ -28,7 +31,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-PLACES = ("input", "forward", "backward", "collective")
+PLACES = ("input", "forward", "backward", "collective", "control")
 WARM_UP_STEPS = 8
 LONGEST_MS = 3_600_000
 
@@ -117,9 +120,11 @@ def collective_text(rules: tuple[Rule, ...]) -> str:
 def _parse_rule(text: str) -> Rule:
     fields = _Fields(text)
     rotate = fields.take("rotate", _boolean, "true, false", False)
+    where = fields.take("where", _place, ", ".join(PLACES))
+    rank = {True: 0, False: ALL if where == "control" else None}[rotate]
     rule = Rule(
-        rank=fields.take("rank", _rank, "a rank number, random, all", 0 if rotate else None),
-        where=fields.take("where", _place, ", ".join(PLACES)),
+        rank=fields.take("rank", _rank, "a rank number, random, all", rank),
+        where=where,
         ms=fields.take("ms", _milliseconds, f"a number of milliseconds above 0, at most {LONGEST_MS}"),
         probability=fields.take("probability", _probability, "a number from 0 to 1", 1.0),
         rotate=rotate,
@@ -139,6 +144,8 @@ def _check_combination(rule: Rule, text: str) -> None:
         raise RuleError(f"'{text}': rotate starts at a rank number; allowed: rank=<number>,rotate=true")
     if rule.last is not None and rule.last < rule.first:
         raise RuleError(f"'{text}': to={rule.last} comes before from={rule.first}; allowed: to at or after from")
+    if rule.where == "control" and rule != Rule(ALL, "control", rule.ms, probability=rule.probability, seed=rule.seed):
+        raise RuleError(f"'{text}': where=control is about all ranks; allowed: ms, probability and seed")
     if rule.where == "collective":
         if rule.rank == RANDOM or rule.rotate:
             raise RuleError(

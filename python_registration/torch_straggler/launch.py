@@ -16,7 +16,7 @@ from torch_straggler.injection_rule import RuleError, parse
 
 INJECT_HELP = (
     "Delay a rank, for trials: 'rank=2,where=backward,ms=8'. rank: a number, random, all. where: input, forward, "
-    "backward, collective. Optional: probability, rotate, every, from (8), to, spin, seed. May be repeated."
+    "backward, collective, control. Optional: probability, rotate, every, from (8), to, spin, seed. May be repeated."
 )
 
 

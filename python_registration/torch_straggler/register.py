@@ -21,7 +21,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d as c10d
 from torch.distributed.constants import default_pg_timeout
 
-from torch_straggler import _library, _log, inject, older_torch
+from torch_straggler import _library, _log, inject, mitigation, older_torch
 
 # (torch's _DistributedBackendOptions, the options object that the script passed or None) to a c10d Backend.
 Creator: TypeAlias = Callable[[Any, Any], Any]
@@ -106,6 +106,8 @@ def _create(name: str, inner: str, opts: Any, backend_options: Any) -> Any:
     _record_as_inner_does(name, inner)
 
     ranks = list(opts.global_ranks_in_group) or list(range(opts.group_size))
+    if mitigation.asked_for():
+        built = mitigation.wrap(built, opts, ranks, inner)
     backend: Any = _C.StragglerBackend(built, opts.store, group_id=str(opts.group_id), global_ranks=ranks)
     rules = inject.collective_rules()
     if rules:
@@ -140,7 +142,7 @@ def unwrap(backend: Any) -> Any:
     """The inner backend of our decorators: torch's creators assert their own class on what they split from."""
     from torch_straggler import _C
 
-    while isinstance(backend, (_C.StragglerBackend, _C.DelayedBackend)):
+    while isinstance(backend, _C.ForwardingBackend):
         backend = backend.inner
     return backend
 
