@@ -1,17 +1,21 @@
 #include "backend/c10d/carrier.h"
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include <ATen/Functions.h>
 
 #include "backend/c10d/blocking.h"
-#include "backend/c10d/chained_work.h"
 
 namespace straggler {
 namespace {
 
 constexpr std::chrono::milliseconds kWaitPeriod{5};
+constexpr const char* kNotAgreed =
+    "straggler: the ranks of the group did not agree in time on who takes part in a slot that was to be filled for "
+    "this rank; "
+    "the group cannot be used any more";
 // A lead may cost its payers this share of the timeout at the next exact operation.
 constexpr int kBacklogShare = 4;
 
@@ -48,7 +52,10 @@ Carrier::WorkPtr Carrier::arrive(const SlotOperation& operation, const std::stri
       announceNews();
     }
   }
-  // From here on without the lock: the inner may be done already, and the rest then runs at once.
+  keepPromises();
+  if (outcome->promised) {
+    return outcome->work;
+  }
   if (outcome->logged.defined()) {
     return ChainedWork::after(outcome->work, {*tensor}, [logged = outcome->logged, to = *tensor]() mutable {
       to.copy_(logged.view(to.sizes()));
@@ -67,14 +74,7 @@ Carrier::Outcome Carrier::step(const Engine::Arrival& arrival, const SlotOperati
     TORCH_CHECK(false, "straggler: ", failed->reason, "; the group cannot be used any more");
   }
   if (const auto* order = std::get_if<Engine::Take>(&arrival)) {
-    if (order->owes && !residuals_.add(order->bucket, *tensor, operation.scale)) {
-      engine_.ledger().discardLast(order->bucket);
-    }
-    const Logged entry = std::move(log_.extract(order->slot).mapped());
-    if (entry.error) {
-      std::rethrow_exception(entry.error);
-    }
-    return {entry.work, order->slot, entry.result};
+    return take(*order, operation, *tensor);
   }
   const auto order = std::get<Engine::Issue>(arrival);
   if (operation.bucket) {
@@ -82,17 +82,75 @@ Carrier::Outcome Carrier::step(const Engine::Arrival& arrival, const SlotOperati
   }
   WorkPtr work = issue();
   issued(order.slot, work);
-  return {std::move(work), order.slot, {}};
+  return {std::move(work), order.slot};
+}
+
+Carrier::Outcome Carrier::take(const Engine::Take& order, const SlotOperation& operation, const at::Tensor& tensor) {
+  if (order.owes && !residuals_.add(order.bucket, tensor, operation.scale)) {
+    engine_.ledger().discardLast(order.bucket);
+  }
+  auto found = log_.extract(order.slot);
+  if (found.empty()) {
+    auto work = c10::make_intrusive<ChainedWork>(c10d::OpType::ALLREDUCE, Tensors{tensor});
+    promised_[order.slot] = {work, tensor, SteadyClock().now() + timeout_};
+    return {work, order.slot, {}, true};
+  }
+  const Logged entry = std::move(found.mapped());
+  if (entry.error) {
+    std::rethrow_exception(entry.error);
+  }
+  return {entry.work, order.slot, entry.result};
+}
+
+// ---- Promises ----
+
+void Carrier::keepPromises() {
+  std::vector<std::pair<Promised, Logged>> kept;
+  {
+    const MutexLock lock(mutex_);
+    for (auto promise = promised_.begin(); promise != promised_.end();) {
+      auto found = log_.extract(promise->first);
+      if (found.empty()) {
+        ++promise;
+      } else {
+        kept.emplace_back(std::move(promise->second), std::move(found.mapped()));
+        promise = promised_.erase(promise);
+      }
+    }
+  }
+  for (auto& [promise, entry] : kept) {
+    if (entry.error) {
+      promise.work->fail(entry.error);
+    } else {
+      promise.work->follow(
+          entry.work, [logged = entry.result, to = promise.tensor]() mutable { to.copy_(logged.view(to.sizes())); });
+    }
+  }
+}
+
+// Those whose time is over.
+void Carrier::breakPromises(Instant now) noexcept {
+  std::vector<Promised> broken;
+  {
+    const MutexLock lock(mutex_);
+    std::erase_if(promised_, [&](const auto& promise) {
+      const bool late = promise.second.deadline <= now;
+      if (late) {
+        broken.push_back(promise.second);
+      }
+      return late;
+    });
+  }
+  for (const auto& promise : broken) {
+    promise.work->fail(std::make_exception_ptr(std::runtime_error(kNotAgreed)));
+  }
 }
 
 // The slot before is reserved: it is filled once all who take part in it know, or never, if one of them is gone.
 void Carrier::waitForProxy(Instant deadline) {
   runBlocking([&] {
     const MutexLock lock(mutex_);
-    TORCH_CHECK(
-        !stopped_ && SteadyClock().now() < deadline,
-        "straggler: the ranks of the group did not agree in time on who takes part in a slot that was to be filled for "
-        "this rank; the group cannot be used any more");
+    TORCH_CHECK(!stopped_ && SteadyClock().now() < deadline, kNotAgreed);
     moved_.waitFor(mutex_, kWaitPeriod, [] { return false; });
   });
 }
@@ -169,7 +227,16 @@ void Carrier::fill(const Engine::Fill& order) {
 }
 
 void Carrier::hear(const ControlMessage& message) {
-  const MutexLock lock(mutex_);
+  {
+    const MutexLock lock(mutex_);
+    heard(message);
+    fillAll();
+    announceNews();
+  }
+  keepPromises();
+}
+
+void Carrier::heard(const ControlMessage& message) {
   if (const auto* request = std::get_if<JoinRequest>(&message)) {
     engine_.requested(*request);
   } else if (const auto* behind = std::get_if<Behind>(&message)) {
@@ -179,8 +246,6 @@ void Carrier::hear(const ControlMessage& message) {
   } else if (const auto* go = std::get_if<Go>(&message)) {
     engine_.heard(*go);
   }
-  fillAll();
-  announceNews();
 }
 
 // What waits for the grace is found in time by looking now and then.
@@ -208,6 +273,7 @@ void Carrier::seeCompletions() {
 }
 
 Carrier::Look Carrier::look() {
+  breakPromises(SteadyClock().now());
   const MutexLock lock(mutex_);
   seeCompletions();
   const Instant now = SteadyClock().now();
@@ -221,11 +287,14 @@ void Carrier::waitForNews(Duration patience) {
 }
 
 void Carrier::stop() noexcept {
-  const MutexLock lock(mutex_);
-  stopped_ = true;
-  engine_.standDown();
-  moved_.notifyAll();
-  news_.notifyAll();
+  {
+    const MutexLock lock(mutex_);
+    stopped_ = true;
+    engine_.standDown();
+    moved_.notifyAll();
+    news_.notifyAll();
+  }
+  breakPromises(Instant::max());
 }
 
 // ---- State ----

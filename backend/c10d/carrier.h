@@ -23,6 +23,7 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "backend/base/mutex.h"
+#include "backend/c10d/chained_work.h"
 #include "backend/c10d/residuals.h"
 #include "backend/mitigate/control_codec.h"
 #include "backend/mitigate/engine.h"
@@ -101,18 +102,30 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
     Mutex mutex;
     std::map<Slot, Instant> at GUARDED_BY(mutex);
   };
-  // What is left to do once the lock is let go: chaining may run the rest at once.
+  // Of a slot that is reserved and not filled yet: what the main thread has got instead of a result.
+  struct Promised {
+    c10::intrusive_ptr<ChainedWork> work;
+    at::Tensor tensor;
+    Instant deadline;
+  };
+  // What is left to do once the lock is let go, since chaining may run the rest at once.
   struct Outcome {
     WorkPtr work;
     Slot slot = 0;
-    at::Tensor logged;  // defined if the slot was filled by the proxy
+    at::Tensor logged{};  // defined if the slot was filled by the proxy
+    bool promised = false;
   };
 
+  Outcome take(const Engine::Take& order, const SlotOperation& operation, const at::Tensor& tensor) REQUIRES(mutex_);
   Outcome step(const Engine::Arrival& arrival, const SlotOperation& operation, at::Tensor* tensor,
                c10::function_ref<WorkPtr()> issue) REQUIRES(mutex_);
   void issued(Slot slot, const WorkPtr& work) REQUIRES(mutex_);
   void seeCompletions() REQUIRES(mutex_);
+  void heard(const ControlMessage& message) REQUIRES(mutex_);
   void announceNews() REQUIRES(mutex_);
+  // Hands out what was promised and is there now.
+  void keepPromises();
+  void breakPromises(Instant now) noexcept;
   void fillAll() REQUIRES(mutex_);
   void fill(const Engine::Fill& order) REQUIRES(mutex_);
   void waitForProxy(Instant deadline);
@@ -131,6 +144,7 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
   std::map<BucketId, Form> buckets_ GUARDED_BY(mutex_);
   std::map<int, Form> broadcasts_ GUARDED_BY(mutex_);  // by type
   std::map<Slot, Logged> log_ GUARDED_BY(mutex_);
+  std::map<Slot, Promised> promised_ GUARDED_BY(mutex_);
   std::deque<Issued> issued_ GUARDED_BY(mutex_);  // and not known to be complete
   std::chrono::milliseconds timeout_ GUARDED_BY(mutex_);
   std::string failure_ GUARDED_BY(mutex_);

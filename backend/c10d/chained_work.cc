@@ -1,16 +1,25 @@
 #include "backend/c10d/chained_work.h"
 
-#include <exception>
 #include <utility>
 
 namespace straggler {
 
 c10::intrusive_ptr<c10d::Work> ChainedWork::after(const c10::intrusive_ptr<c10d::Work>& before,
                                                   std::vector<at::Tensor> outputs, std::function<void()> finish) {
-  const auto future = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors());
-  auto work = c10::make_intrusive<ChainedWork>(before->retrieveOpType(), outputs, future);
+  auto work = c10::make_intrusive<ChainedWork>(before->retrieveOpType(), std::move(outputs));
+  work->follow(before, std::move(finish));
+  return work;
+}
+
+ChainedWork::ChainedWork(c10d::OpType type, std::vector<at::Tensor> outputs)
+    : Work(-1, type),
+      outputs_(std::move(outputs)),
+      future_(c10::make_intrusive<c10::ivalue::Future>(c10::ListType::ofTensors())) {}
+
+void ChainedWork::follow(const c10::intrusive_ptr<c10d::Work>& before, std::function<void()> finish) {
+  auto self = c10::intrusive_ptr<ChainedWork>::unsafe_reclaim_from_nonowning(this);
   before->getFuture()->addCallback(
-      [work, future, outputs = std::move(outputs), finish = std::move(finish)](c10::ivalue::Future& done) {
+      [self = std::move(self), finish = std::move(finish)](c10::ivalue::Future& done) {
         std::exception_ptr error;
         try {
           if (done.hasError()) {
@@ -20,20 +29,19 @@ c10::intrusive_ptr<c10d::Work> ChainedWork::after(const c10::intrusive_ptr<c10d:
         } catch (const std::exception&) {
           error = std::current_exception();
         }
-        // Whoever waits for the Work finds its Future done.
-        if (error) {
-          future->setError(error);
-        } else {
-          future->markCompleted(at::IValue(outputs));
-        }
-        work->finish(error);
+        self->end(error);
       },
       /*uses_future=*/true);
-  return work;
 }
 
-ChainedWork::ChainedWork(c10d::OpType type, std::vector<at::Tensor> outputs,
-                         c10::intrusive_ptr<c10::ivalue::Future> future)
-    : Work(-1, type), outputs_(std::move(outputs)), future_(std::move(future)) {}
+// Whoever waits for the Work finds its Future done.
+void ChainedWork::end(const std::exception_ptr& error) {
+  if (error) {
+    future_->setError(error);
+  } else {
+    future_->markCompleted(at::IValue(outputs_));
+  }
+  finish(error);
+}
 
 }  // namespace straggler

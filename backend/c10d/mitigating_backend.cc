@@ -227,10 +227,11 @@ void MitigatingBackend::flush() {
 
 MitigatingBackend::Status MitigatingBackend::status() const {
   Status status;
+  bool armed = false;
   std::string leftAlone;
   std::optional<std::string> exact;
   carrier_->with([&](const Engine& engine) {
-    status.armed = engine.isArmed();
+    armed = engine.knows();
     status.ledger = engine.ledger().buckets();
     status.filledByProxy = engine.filledByProxy();
     status.waitedFor = engine.waitedFor();
@@ -241,16 +242,39 @@ MitigatingBackend::Status MitigatingBackend::status() const {
   });
   status.messages = threads_->messages();
   const MutexLock lock(mutex_);
-  status.text = text(status.armed, leftAlone, exact);
+  describeState(status, armed, leftAlone, exact);
   status.elements = elements_;
-  status.armed = status.armed && leftAlone.empty() && !exact;
   return status;
+}
+
+void MitigatingBackend::describeState(Status& status, bool armed, const std::string& leftAlone,
+                                      const std::optional<std::string>& exact) const {
+  if (!reason_.empty() || !names_.refusal().empty()) {
+    status.state = State::kOff;
+    status.text = reason_.empty() ? names_.refusal() : reason_;
+  } else if (!armed) {
+    status.text = expected_ <= 0 ? "no model is wrapped in DistributedDataParallel on the default group"
+                                 : "buckets with " + std::to_string(named_.elements) + " of " +
+                                       std::to_string(expected_) + " elements of gradients have been found";
+  } else if (exact) {
+    status.state = State::kAside;
+    status.text = "there is " + *exact + " in every step, in which all ranks wait for each other anyway";
+  } else if (!leftAlone.empty()) {
+    status.state = State::kAlone;
+    status.text = leftAlone;
+  } else {
+    status.state = State::kArmed;
+    status.text = "for " + std::to_string(named_.buckets) + (named_.buckets == 1 ? " bucket of " : " buckets of ") +
+                  std::to_string(named_.elements) + " elements, staleness " +
+                  std::to_string(options_.engine.staleness) + " steps, quorum " + std::to_string(options_.quorum) +
+                  " of " + std::to_string(getSize()) + " ranks";
+  }
 }
 
 MitigationSummary MitigatingBackend::summary() const {
   const Status now = status();
   MitigationSummary summary;
-  summary.armed = now.armed;
+  summary.armed = now.state == State::kArmed;
   summary.mode = modeName(options_.engine.mode);
   summary.text = now.text;
   summary.filledByProxy = now.filledByProxy;
@@ -267,30 +291,6 @@ MitigationSummary MitigatingBackend::summary() const {
   return summary;
 }
 
-std::string MitigatingBackend::text(bool armed, const std::string& leftAlone,
-                                    const std::optional<std::string>& exact) const {
-  if (!reason_.empty()) {
-    return "off: " + reason_;
-  }
-  if (!names_.refusal().empty()) {
-    return "off: " + names_.refusal();
-  }
-  if (!armed) {
-    return expected_ <= 0 ? "not armed: no model is wrapped in DistributedDataParallel on the default group"
-                          : "not armed: buckets with " + std::to_string(named_.elements) + " of " +
-                                std::to_string(expected_) + " elements of gradients have been found";
-  }
-  if (exact) {
-    return "stands aside: there is " + *exact + " in every step, in which all ranks wait for each other anyway";
-  }
-  if (!leftAlone.empty()) {
-    return "leaves rank " + std::to_string(options_.globalRank) + " alone: " + leftAlone;
-  }
-  return "armed for " + std::to_string(named_.buckets) + (named_.buckets == 1 ? " bucket of " : " buckets of ") +
-         std::to_string(named_.elements) + " elements, staleness " + std::to_string(options_.engine.staleness) +
-         " steps, quorum " + std::to_string(options_.quorum) + " of " + std::to_string(getSize()) + " ranks";
-}
-
 // ---- Lines for people ----
 
 // On the watching thread. What every rank finds is said by group rank 0, what is one rank's own by that rank.
@@ -301,19 +301,35 @@ void MitigatingBackend::sayNews() {
   }
   lastSaid_ = now;
   const Slot reached = carrier_->with([](const Engine& engine) { return engine.reached(); });
-  const std::string text = status().text;
-  if (text == said_ || (text.starts_with("not armed") && reached < kKnownBy)) {
+  const Status found = status();
+  // Not to be armed yet is worth a line only where it should be by now, and one only: the counts in it move on.
+  if (found.text == said_ || (found.state == State::kNotYet && (reached < kKnownBy || !said_.empty()))) {
     return;
   }
-  const bool own = text.starts_with("leaves") || said_.starts_with("leaves");
-  // The counts in it move on as buckets are found.
-  const bool again = text.starts_with("not armed") && said_.starts_with("not armed");
-  said_ = text;
-  if ((getRank() == 0 || own) && !again) {
-    processLog()->line(Severity::kInfo, "straggler: mitigation " + modeName(options_.engine.mode) + " " +
-                                            (text.starts_with("leaves") || text.starts_with("stands") ? "" : "is ") +
-                                            text);
+  const bool own = found.state == State::kAlone || saidState_ == State::kAlone;
+  said_ = found.text;
+  saidState_ = found.state;
+  if (getRank() == 0 || own) {
+    processLog()->line(Severity::kInfo, sentence(found));
   }
+}
+
+std::string MitigatingBackend::sentence(const Status& status) const {
+  const std::string subject = "straggler: mitigation " + modeName(options_.engine.mode) + " ";
+  const std::string rank = "rank " + std::to_string(options_.globalRank);
+  switch (status.state) {
+    case State::kArmed:
+      return subject + "is armed " + status.text;
+    case State::kAside:
+      return subject + "stands aside: " + status.text;
+    case State::kAlone:
+      return subject + "leaves " + rank + " alone: " + status.text;
+    case State::kOff:
+      return subject + "is off: " + status.text;
+    case State::kNotYet:
+      break;
+  }
+  return subject + "is not armed: " + status.text;
 }
 
 // A channel that ends with the job is not worth a line: it is said when the rank goes on without.

@@ -61,9 +61,16 @@ class MitigatingBackend final : public ForwardingBackend {
 
   // ---- What became of it ----
 
+  enum class State : std::uint8_t {
+    kNotYet,
+    kArmed,
+    kAside,  // for now: nobody would gain
+    kAlone,  // for now: nothing is filled for this rank
+    kOff,    // for good
+  };
   struct Status {
-    bool armed = false;
-    std::string text;  // for what, or why not
+    State state = State::kNotYet;
+    std::string text;  // for what it is armed, or why not
     std::map<BucketId, BucketLedger> ledger;
     std::map<BucketId, std::uint64_t> elements;
     std::uint64_t filledByProxy = 0;
@@ -87,8 +94,9 @@ class MitigatingBackend final : public ForwardingBackend {
   void nameBucket(SlotOperation& operation, const at::Tensor& tensor, int graphTask);
   void arm() REQUIRES(mutex_);
   void refuse(const std::string& reason);
-  std::string text(bool armed, const std::string& leftAlone, const std::optional<std::string>& exact) const
-      REQUIRES(mutex_);
+  void describeState(Status& status, bool armed, const std::string& leftAlone,
+                     const std::optional<std::string>& exact) const REQUIRES(mutex_);
+  std::string sentence(const Status& status) const;
   void failed(const std::string& reason);
   void record(const std::vector<Participation>& participations);
   void sayNews();
@@ -106,7 +114,8 @@ class MitigatingBackend final : public ForwardingBackend {
   BucketNames::Named named_ GUARDED_BY(mutex_);
 
   std::atomic<bool> failed_{false};  // and not said yet
-  std::string said_;                 // this and the next two: the watching thread's
+  std::string said_;                 // this and the next three: the watching thread's
+  State saidState_ = State::kNotYet;
   Instant lastSaid_{};
   std::unique_ptr<RecordFile> record_;       // until it has ended
   std::unique_ptr<ControlThreads> threads_;  // last: they use all of the above

@@ -77,7 +77,7 @@ py::dict statusOf(const MitigatingBackend& backend) {
   py::dict result;
   result["mode"] = backend.mode() == MitigationMode::kCarry ? "carry" : "drop";
   result["rank"] = backend.globalRank();
-  result["armed"] = status.armed;
+  result["armed"] = status.state == MitigatingBackend::State::kArmed;
   result["text"] = status.text;
   result["buckets"] = buckets;
   result["filled_by_proxy"] = status.filledByProxy;
