@@ -182,8 +182,9 @@ void MitigatingBackend::nameBucket(SlotOperation& operation, const at::Tensor& t
 }
 
 void MitigatingBackend::arm() {
-  named_ = names_.named();
-  const bool all = expected_ > 0 && named_.elements == static_cast<std::uint64_t>(expected_);
+  const bool all = expected_ > 0 && names_.named().elements == static_cast<std::uint64_t>(expected_);
+  // Once the models are gone, what is said is still what it was for.
+  armedFor_ = all ? std::optional(names_.named()) : expected_ > 0 ? std::nullopt : armedFor_;
   const bool armed = all && names_.refusal().empty() && reason_.empty();
   carrier_->with([armed](Engine& engine) { engine.arm(armed); });
 }
@@ -227,11 +228,9 @@ void MitigatingBackend::flush() {
 
 MitigatingBackend::Status MitigatingBackend::status() const {
   Status status;
-  bool armed = false;
   std::string leftAlone;
   std::optional<std::string> exact;
   carrier_->with([&](const Engine& engine) {
-    armed = engine.knows();
     status.ledger = engine.ledger().buckets();
     status.filledByProxy = engine.filledByProxy();
     status.waitedFor = engine.waitedFor();
@@ -242,19 +241,19 @@ MitigatingBackend::Status MitigatingBackend::status() const {
   });
   status.messages = threads_->messages();
   const MutexLock lock(mutex_);
-  describeState(status, armed, leftAlone, exact);
+  describeState(status, leftAlone, exact);
   status.elements = elements_;
   return status;
 }
 
-void MitigatingBackend::describeState(Status& status, bool armed, const std::string& leftAlone,
+void MitigatingBackend::describeState(Status& status, const std::string& leftAlone,
                                       const std::optional<std::string>& exact) const {
   if (!reason_.empty() || !names_.refusal().empty()) {
     status.state = State::kOff;
     status.text = reason_.empty() ? names_.refusal() : reason_;
-  } else if (!armed) {
+  } else if (!armedFor_) {
     status.text = expected_ <= 0 ? "no model is wrapped in DistributedDataParallel on the default group"
-                                 : "buckets with " + std::to_string(named_.elements) + " of " +
+                                 : "buckets with " + std::to_string(names_.named().elements) + " of " +
                                        std::to_string(expected_) + " elements of gradients have been found";
   } else if (exact) {
     status.state = State::kAside;
@@ -264,10 +263,10 @@ void MitigatingBackend::describeState(Status& status, bool armed, const std::str
     status.text = leftAlone;
   } else {
     status.state = State::kArmed;
-    status.text = "for " + std::to_string(named_.buckets) + (named_.buckets == 1 ? " bucket of " : " buckets of ") +
-                  std::to_string(named_.elements) + " elements, staleness " +
-                  std::to_string(options_.engine.staleness) + " steps, quorum " + std::to_string(options_.quorum) +
-                  " of " + std::to_string(getSize()) + " ranks";
+    status.text = "for " + std::to_string(armedFor_->buckets) +
+                  (armedFor_->buckets == 1 ? " bucket of " : " buckets of ") + std::to_string(armedFor_->elements) +
+                  " elements, staleness " + std::to_string(options_.engine.staleness) + " steps, quorum " +
+                  std::to_string(options_.quorum) + " of " + std::to_string(getSize()) + " ranks";
   }
 }
 

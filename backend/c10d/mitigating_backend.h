@@ -94,8 +94,8 @@ class MitigatingBackend final : public ForwardingBackend {
   void nameBucket(SlotOperation& operation, const at::Tensor& tensor, int graphTask);
   void arm() REQUIRES(mutex_);
   void refuse(const std::string& reason);
-  void describeState(Status& status, bool armed, const std::string& leftAlone,
-                     const std::optional<std::string>& exact) const REQUIRES(mutex_);
+  void describeState(Status& status, const std::string& leftAlone, const std::optional<std::string>& exact) const
+      REQUIRES(mutex_);
   std::string sentence(const Status& status) const;
   void failed(const std::string& reason);
   void record(const std::vector<Participation>& participations);
@@ -111,7 +111,7 @@ class MitigatingBackend final : public ForwardingBackend {
   std::int64_t expected_ GUARDED_BY(mutex_) = 0;
   std::string reason_ GUARDED_BY(mutex_);  // why it ended for good
   std::map<BucketId, std::uint64_t> elements_ GUARDED_BY(mutex_);
-  BucketNames::Named named_ GUARDED_BY(mutex_);
+  std::optional<BucketNames::Named> armedFor_ GUARDED_BY(mutex_);
 
   std::atomic<bool> failed_{false};  // and not said yet
   std::string said_;                 // this and the next three: the watching thread's

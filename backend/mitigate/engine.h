@@ -151,7 +151,6 @@ class Engine {
 
   // Whether what may be filled is known for certain. As long as it is not, nothing is told or filled.
   void arm(bool armed) { armed_ = armed; }
-  bool knows() const { return armed_; }
   bool isArmed() const { return armed_ && standing_; }
   // No slot is filled any more. What was filled is taken, and what is owed is still carried.
   void standDown() { standing_ = false; }
