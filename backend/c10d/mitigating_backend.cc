@@ -113,9 +113,7 @@ ForwardingBackend::WorkPtr MitigatingBackend::allreduce(Tensors& tensors, const 
 
 ForwardingBackend::WorkPtr MitigatingBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
   const bool plain = isPlain(tensors) && options.rootTensor == 0;
-  if (ReleaseProbe::currentGraphTask() != kNoGraphTask) {
-    refuse("a backward makes a broadcast");
-  }
+  seeOther("a backward makes a broadcast");
   sayFailure();
   SlotOperation operation;
   std::optional<Carrier::Form> form;
@@ -137,10 +135,8 @@ ForwardingBackend::WorkPtr MitigatingBackend::call(const Call& call, c10::functi
   if (!isNumbered(call.kind)) {
     return issue();
   }
-  if (ReleaseProbe::currentGraphTask() != kNoGraphTask) {
-    refuse(std::string("a backward uses ") + call.method +
+  seeOther(std::string("a backward uses ") + call.method +
            ", as sharded models (FSDP, ZeRO) and tensor parallelism do: what it carries no rank can be without");
-  }
   sayFailure();
   return carrier_->arrive(SlotOperation{}, call.method, nullptr, nullptr, issue);
 }
@@ -148,9 +144,7 @@ ForwardingBackend::WorkPtr MitigatingBackend::call(const Call& call, c10::functi
 SlotOperation MitigatingBackend::describe(const Tensors& tensors, const c10d::AllreduceOptions& options) {
   const int graphTask = ReleaseProbe::currentGraphTask();
   if (!isPlain(tensors)) {
-    if (graphTask != kNoGraphTask) {
-      refuse("a backward reduces what is no dense tensor on the CPU");
-    }
+    seeOther("a backward reduces what is no dense tensor on the CPU");
     return {};
   }
   const at::Tensor& tensor = tensors.front();
@@ -166,7 +160,7 @@ void MitigatingBackend::nameBucket(SlotOperation& operation, const at::Tensor& t
   const bool sum = operation.reduction == static_cast<std::uint8_t>(c10d::ReduceOp::SUM) ||
                    operation.reduction == static_cast<std::uint8_t>(c10d::ReduceOp::AVG);
   if (!tensor.is_floating_point() || !sum) {
-    refuse(
+    seeOther(
         "a backward reduces something else than gradients, as DistributedDataParallel does with "
         "find_unused_parameters=True");
     return;
@@ -189,9 +183,13 @@ void MitigatingBackend::arm() {
   carrier_->with([armed](Engine& engine) { engine.arm(armed); });
 }
 
-void MitigatingBackend::refuse(const std::string& reason) {
+void MitigatingBackend::seeOther(const std::string& operation) {
+  const int graphTask = ReleaseProbe::currentGraphTask();
+  if (graphTask == kNoGraphTask) {
+    return;
+  }
   const MutexLock lock(mutex_);
-  names_.refuse(reason);
+  names_.seeOther(operation, graphTask);
   arm();
 }
 

@@ -93,7 +93,8 @@ class MitigatingBackend final : public ForwardingBackend {
   SlotOperation describe(const Tensors& tensors, const c10d::AllreduceOptions& options);
   void nameBucket(SlotOperation& operation, const at::Tensor& tensor, int graphTask);
   void arm() REQUIRES(mutex_);
-  void refuse(const std::string& reason);
+  // An operation of a backward that reduces no gradients; outside of a backward it is none of this one's business.
+  void seeOther(const std::string& operation);
   void describeState(Status& status, const std::string& leftAlone, const std::optional<std::string>& exact) const
       REQUIRES(mutex_);
   std::string sentence(const Status& status) const;

@@ -53,6 +53,16 @@ void BucketNames::forgetTheDead() {
   std::erase_if(storages_, [](const auto& entry) { return !entry.second.watch->isAlive(); });
 }
 
+void BucketNames::seeOther(const std::string& reason, int graphTask) {
+  const bool forgiven = next_ == 0 && otherIn_.value_or(graphTask) == graphTask;
+  otherIn_ = graphTask;
+  if (forgiven) {
+    storages_.clear();
+  } else {
+    refuse(reason);
+  }
+}
+
 void BucketNames::refuse(std::string reason) {
   if (refusal_.empty()) {
     refusal_ = std::move(reason);

@@ -6,7 +6,8 @@
 //
 // A bucket's name is its ordinal among those found, so it is the same on every rank, as the order of operations is. A storage
 // is named when it comes back in a fourth backward: until then it is exact. Anything in a backward that is no such operation
-// (the map of used parameters, a gather of a sharded model) ends all naming for good: fail closed.
+// (the map of used parameters, a gather of a sharded model) ends all naming for good: fail closed. In one backward before
+// anything is named it is forgiven, with all that was seen until then: a static graph begins with one.
 #pragma once
 
 #include <cstddef>
@@ -39,6 +40,8 @@ class BucketNames {
   // address; `watch` is called when it is seen for the first time.
   std::optional<BucketId> see(std::uintptr_t storage, std::uint64_t elements, int graphTask, const Watch& watch);
 
+  // A backward does something else.
+  void seeOther(const std::string& reason, int graphTask);
   // Ends naming, for the reason that is given first.
   void refuse(std::string reason);
   // Why nothing is named any more; empty: things are.
@@ -66,6 +69,7 @@ class BucketNames {
 
   std::map<std::uintptr_t, Storage> storages_;
   BucketId next_ = 0;
+  std::optional<int> otherIn_;  // the backward that did something else
   std::string refusal_;
 };
 

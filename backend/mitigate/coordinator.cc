@@ -26,16 +26,19 @@ std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, I
   if (state.asked.contains(report.rank) && asked == state.absent.end()) {
     state.absent[report.rank] = false;
   }
-  if (isClosed(state)) {
-    ask(slot, state, report, now, orders);
-  }
+  ask(slot, state, report, now, orders);
   agree(slot, state, true, now, orders);
   return orders;
 }
 
+// Who was asked is asked again, whatever has changed since: its answer may be lost, and it may have reserved the slot.
 void Coordinator::ask(Slot slot, State& state, const PendingReport& report, Instant now, std::vector<Order>& orders) {
+  const bool closed = isClosed(state);
   for (int rank = 0; rank < ranks_; ++rank) {
     const auto asked = state.asked.find(rank);
+    if (!closed && asked == state.asked.end()) {
+      continue;
+    }
     if (state.waiting.contains(rank) || state.absent.contains(rank) ||
         (asked != state.asked.end() && now - asked->second < kRetry)) {
       continue;

@@ -7,7 +7,7 @@ namespace straggler {
 namespace {
 
 constexpr std::uint64_t kLongestOverrunUs = 3'600'000'000;  // an hour: what is told is not trusted
-constexpr std::size_t kPaces = 64;                          // intervals between two calls of a bucket
+constexpr std::size_t kPaces = 16;                          // intervals between two calls of a bucket
 // A stall may yet become so many times as long as it is, and in each step of a lead again. With a lead of k slots begun in a
 // stall of length e, k * 4e <= T / 4: so the others wait for less than T for all of it as long as the stalls last less than 16e.
 constexpr int kStallGrows = 4;
@@ -67,14 +67,13 @@ Engine::Issue Engine::issue(const SlotOperation& operation, Instant now) {
   const Slot slot = main_++;
   ++filled_;
   remember(slot, operation);
-  waiting_.push_back({slot, now, std::nullopt});
+  waiting_.push_back({slot, now, std::nullopt, isFlushing(operation)});
   requests_.erase(requests_.begin(), requests_.lower_bound(filled_));
   if (!operation.bucket) {
     learn(operation);
     return Issue{slot, false};
   }
   pace(*operation.bucket, now);
-  flushed(*operation.bucket);
   ++brought_[*operation.bucket];
   ledger_.onTime(*operation.bucket);
   return Issue{slot, contribute(*operation.bucket)};
@@ -108,15 +107,17 @@ void Engine::flush() {
   }
 }
 
-void Engine::flushed(BucketId bucket) {
-  if (flushing_.empty()) {
-    return;
+// Whether the operation is one of those that a flush is made of.
+bool Engine::isFlushing(const SlotOperation& operation) {
+  if (flushing_.empty() || !operation.bucket) {
+    return !flushing_.empty();
   }
-  if (flushed_.insert(bucket).second) {
-    flushing_.erase(bucket);
-  } else {
+  if (!flushed_.insert(*operation.bucket).second) {
     flushing_.clear();  // what has not come by now is reduced no more
+    return false;
   }
+  flushing_.erase(*operation.bucket);
+  return true;
 }
 
 void Engine::reached(Instant now) {
@@ -273,6 +274,10 @@ void Engine::heard(const Go& go) {
 void Engine::heard(const Announcement& announcement) {
   const auto waits = [&announcement](const Waiting& waiting) { return waiting.slot == announcement.slot; };
   if (std::any_of(waiting_.begin(), waiting_.end(), waits)) {
+    // One that is repeated may come when its slot was asked for already.
+    while (participants_.size() >= kHistory) {
+      participants_.erase(participants_.begin());
+    }
     participants_[announcement.slot] = announcement.participants;
     acknowledgements_.push_back({options_.rank, announcement.slot});
   }
@@ -285,7 +290,7 @@ std::uint32_t Engine::participantsOf(Slot slot) {
   }
   const auto known = participants_.find(slot);
   const std::uint32_t participants = known == participants_.end() ? 0 : known->second;
-  participants_.erase(participants_.begin(), participants_.upper_bound(slot));
+  participants_.erase(slot);
   return participants;
 }
 
@@ -364,7 +369,7 @@ std::optional<PendingReport> Engine::report(Instant now) {
   Waiting& oldest = waiting_.front();
   const bool beyondGrace = now - oldest.since >= *longest;
   if (!oldest.told) {
-    if (!isArmed() || !flushing_.empty() || steps_.exactInEveryStep() || !(beyondGrace || othersBehind_)) {
+    if (!isArmed() || oldest.flushes || steps_.exactInEveryStep() || !(beyondGrace || othersBehind_)) {
       return std::nullopt;
     }
   } else if (now - *oldest.told < kRepeat && !(beyondGrace && *oldest.told - oldest.since < *longest)) {

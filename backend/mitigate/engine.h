@@ -90,8 +90,8 @@ class Engine {
   Arrival arrive(const SlotOperation& operation, Instant now, const std::string& what = "another operation");
   // An operation of another group, in which its ranks wait for each other.
   void exactElsewhere(const std::string& what) { steps_.exact(what); }
-  // From now until each bucket was reduced once more, nothing is told: what the ranks owe goes with their own next
-  // contributions. On all ranks at the same place of the program.
+  // The slots from now until each bucket was reduced once more are left to their ranks: what these owe goes with their own
+  // next contributions. On all ranks at the same place of the program.
   void flush();
   // A gradient of an earlier run that is still owed.
   void restore(BucketId bucket) { ledger_.owed(bucket, brought_[bucket]); }
@@ -123,7 +123,8 @@ class Engine {
   void heard(const Behind& behind);
   // Of drop: how many take part in a slot that waits.
   void heard(const Announcement& announcement);
-  // How many took part in a slot that the main thread issued; 0: all. Once it is complete, and once only.
+  // How many took part in a slot that the main thread issued; 0: all. Once it is complete, and once only; slots may be complete
+  // in another order than theirs.
   std::uint32_t participantsOf(Slot slot);
   // What to tell the coordinator now.
   struct Tell {
@@ -157,9 +158,7 @@ class Engine {
   bool isStanding() const { return standing_; }
   void setMaxBacklog(Duration backlog) { options_.maxBacklog = backlog; }
   // Whether something is to be told without waiting for the grace.
-  bool tellsAtOnce() const {
-    return othersBehind_ || tellCaughtUp_ || !answers_.empty() || !acknowledgements_.empty();
-  }
+  bool tellsAtOnce() const { return othersBehind_ || tellCaughtUp_ || !answers_.empty() || !acknowledgements_.empty(); }
   // When time alone may give something to tell.
   Duration lookAgainIn(Instant now) const;
   Slot reached() const { return main_; }
@@ -180,12 +179,13 @@ class Engine {
     Slot slot = 0;
     Instant since;
     std::optional<Instant> told;
+    bool flushes = false;  // it is left to the ranks that are late
   };
 
   Fail fail(std::string reason);
   Issue issue(const SlotOperation& operation, Instant now);
   Take take(Instant now);
-  void flushed(BucketId bucket);
+  bool isFlushing(const SlotOperation& operation);
   std::optional<Fill> nextForced(Instant now);
   // The slot is the rank's no more, but the proxy's.
   void give(Slot slot, const SlotOperation& operation, Instant now);
@@ -229,7 +229,7 @@ class Engine {
   std::optional<Instant> lastArrival_;
   StepHistory steps_;
   bool toldRefusal_ = false;
-  // Buckets to be reduced once more before anything is told again; that ends too when one comes round for the second time.
+  // Buckets to be reduced once more until the flush is over; that is so too when one comes round for the second time.
   std::set<BucketId> flushing_;
   std::set<BucketId> flushed_;
   std::uint64_t waitedFor_ = 0;

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,12 +39,15 @@ def read(path: str, rank: int, world_size: int, mode: str) -> Script:
     fills: list[dict[str, Any]] = []
     absent: Counter[int] = Counter()
     for file in _files(Path(path)):
-        for number, line in enumerate(_lines(file), 1):
+        lines = _lines(file)
+        owner = None
+        for number, line in enumerate(lines, 1):
             where = f"{SETTING}: line {number} of {file}"
             if line.get("type") == "participation_start":
+                owner = line.get("rank")
                 _check_start(line, where, world_size, mode)
             elif line.get("type") == "participation":
-                _check_fill(line, where, world_size)
+                _check_fill(line, where, world_size, owner)
                 absent[line["slot"]] += line["bucket"] is not None
                 if line["rank"] == rank:
                     fills.append(line)
@@ -68,7 +70,7 @@ def _files(path: Path) -> list[Path]:
     return files
 
 
-def _lines(file: Path) -> Iterable[dict[str, Any]]:
+def _lines(file: Path) -> list[dict[str, Any]]:
     try:
         text = file.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -94,7 +96,7 @@ def _check_start(line: dict[str, Any], where: str, world_size: int, mode: str) -
         raise ValueError(f"{where} is of a run in mode {line.get('mode')}; allowed: one in mode {mode}")
 
 
-def _check_fill(line: dict[str, Any], where: str, world_size: int) -> None:
+def _check_fill(line: dict[str, Any], where: str, world_size: int, owner: object) -> None:
     def whole(name: str, end: int = 2**63) -> bool:
         value = line.get(name)
         return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < end
@@ -104,6 +106,7 @@ def _check_fill(line: dict[str, Any], where: str, world_size: int) -> None:
     valid = (
         all(whole(name) for name in NUMBERS)
         and whole("rank", world_size)
+        and line["rank"] == owner
         and whole("root", world_size)
         and whole("reduction", 256)
         and whole("dtype", 128)

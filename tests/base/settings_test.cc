@@ -89,6 +89,60 @@ TEST(Settings, multiplierIsANumberAboveOne) {
   }
 }
 
+TEST(Settings, mitigationIsOffUnlessAskedFor) {
+  const Settings settings = parseSettings({});
+  EXPECT_EQ(settings.mitigate, "off");
+  EXPECT_EQ(settings.staleness, 8);
+  EXPECT_EQ(settings.graceMs, std::nullopt);
+  EXPECT_EQ(settings.quorum.of(8), 4);
+  EXPECT_EQ(parseSettings({{"STRAGGLER_MITIGATE", "carry"}}).mitigate, "carry");
+  for (const char* value : {"", "on", "Carry", "partial"}) {
+    EXPECT_TRUE(contains(refusal({{"STRAGGLER_MITIGATE", value}}), "allowed: off, carry, or drop")) << value;
+  }
+}
+
+TEST(Settings, stalenessIsAtLeastOneStep) {
+  EXPECT_EQ(parseSettings({{"STRAGGLER_STALENESS", "1024"}}).staleness, 1024);
+  for (const char* value : {"", "0", "-1", "1025", "8.5", "eight"}) {
+    EXPECT_TRUE(contains(refusal({{"STRAGGLER_STALENESS", value}}), "allowed: a whole number from 1 to 1024")) << value;
+  }
+}
+
+TEST(Settings, graceIsMeasuredOrGiven) {
+  EXPECT_EQ(parseSettings({{"STRAGGLER_GRACE_MS", "auto"}}).graceMs, std::nullopt);
+  EXPECT_EQ(parseSettings({{"STRAGGLER_GRACE_MS", "0"}}).graceMs, 0);
+  EXPECT_EQ(parseSettings({{"STRAGGLER_GRACE_MS", "2.5"}}).graceMs, 2.5);
+  for (const char* value : {"", "-1", "nan", "inf", "3600001", "5ms"}) {
+    EXPECT_TRUE(contains(refusal({{"STRAGGLER_GRACE_MS", value}}), "allowed: auto, or a number from 0 to 3600000"))
+        << value;
+  }
+}
+
+TEST(Settings, quorumIsANumberOfRanksOrAShare) {
+  const auto quorum = [](const char* value, int ranks) {
+    return parseSettings({{"STRAGGLER_QUORUM", value}}).quorum.of(ranks);
+  };
+  EXPECT_EQ(quorum("0.5", 3), 2);
+  EXPECT_EQ(quorum("0.01", 8), 1);
+  EXPECT_EQ(quorum("0.99", 8), 8);
+  EXPECT_EQ(quorum("1", 8), 1);
+  EXPECT_EQ(quorum("8", 8), 8);
+  EXPECT_THROW(quorum("9", 8), SettingsError);
+  for (const char* value : {"", "0", "-1", "1.5", "nan", "half", "1e99"}) {
+    EXPECT_TRUE(contains(refusal({{"STRAGGLER_QUORUM", value}}), "or a share below 1")) << value;
+  }
+}
+
+TEST(Settings, aQuorumAboveTheSizeOfTheGroupSaysWhatIsAllowed) {
+  try {
+    QuorumSetting{9}.of(4);
+    FAIL();
+  } catch (const SettingsError& error) {
+    EXPECT_TRUE(contains(error.what(), "STRAGGLER_QUORUM='9'"));
+    EXPECT_TRUE(contains(error.what(), "from 1 to 4, or a share below 1"));
+  }
+}
+
 TEST(Settings, rowsSayWhereAValueComesFrom) {
   const auto rows = settingRows({{"STRAGGLER_DIR", "/tmp/records"}});
   const SettingRow& directory = row(rows, "STRAGGLER_DIR");

@@ -20,6 +20,9 @@ SimulatedGroup::SimulatedGroup(Options options)
     engine.mode = options_.mode;
     engine.staleness = options_.staleness;
     engine.grace = kGrace;
+    if (!options_.scripts.empty()) {
+      engine.script = options_.scripts[static_cast<std::size_t>(rank)];
+    }
     ranks_.emplace_back(engine);
   }
   for (const auto& operation : options_.program) {
@@ -91,11 +94,15 @@ void SimulatedGroup::arrive(int number) {
     return;
   }
   const SlotOperation operation = operationAt(rank.at);
+  if (options_.flushBefore >= 0 &&
+      rank.at == static_cast<std::size_t>(options_.flushBefore) * options_.program.size()) {
+    rank.engine.flush();
+  }
   const Engine::Arrival arrival = rank.engine.arrive(operation, now_);
   if (std::holds_alternative<Engine::Wait>(arrival)) {
     return;
   }
-  const std::int64_t gradient = operation.bucket ? std::uniform_int_distribution<std::int64_t>(1, 1000)(random_) : 0;
+  const std::int64_t gradient = operation.bucket ? this->gradient(number, rank.at) : 0;
   if (operation.bucket) {
     brought_[*operation.bucket] += gradient;
   }
@@ -120,6 +127,17 @@ void SimulatedGroup::arrive(int number) {
     faults_.push_back("rank " + std::to_string(number) + ": " + std::get<Engine::Fail>(arrival).reason);
   }
   fill(number);
+}
+
+// One that depends on rank and slot alone, where runs are compared.
+std::int64_t SimulatedGroup::gradient(int rank, std::size_t at) {
+  std::uniform_int_distribution<std::int64_t> values(1, 1000);
+  if (!options_.gradientSeed) {
+    return values(random_);
+  }
+  std::mt19937 own(*options_.gradientSeed * 1009U + static_cast<std::uint32_t>(rank) * 101U +
+                   static_cast<std::uint32_t>(at));
+  return values(own);
 }
 
 void SimulatedGroup::issue(int number, Slot slot, const SlotOperation& operation, std::int64_t contribution,
@@ -148,6 +166,9 @@ void SimulatedGroup::fill(int number) {
     const std::int64_t contribution = order->withResidual ? takeResidual(rank, *order->operation.bucket) : 0;
     issue(number, order->slot, order->operation, contribution, true);
     rank.participants[order->slot] = order->participants;
+  }
+  for (const auto& participation : rank.engine.takeParticipations()) {
+    rank.participations.push_back(participation);
   }
 }
 

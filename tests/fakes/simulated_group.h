@@ -9,6 +9,7 @@
 #include <deque>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <random>
 #include <string>
@@ -31,6 +32,9 @@ class SimulatedGroup {
     double lost = 0;  // share of messages
     double repeated = 0;
     bool mayStandDown = false;
+    int flushBefore = -1;                                             // step; on all ranks
+    std::vector<std::shared_ptr<const ParticipationScript>> scripts;  // by rank; empty: none
+    std::optional<std::uint32_t> gradientSeed;                        // of gradients that do not depend on the schedule
     std::uint32_t seed = 0;
   };
 
@@ -46,6 +50,9 @@ class SimulatedGroup {
   std::int64_t owed(BucketId bucket) const;
   const Engine& engine(int rank) const { return ranks_[static_cast<std::size_t>(rank)].engine; }
   std::uint64_t messages() const { return messages_; }
+  const std::vector<Participation>& participations(int rank) const {
+    return ranks_[static_cast<std::size_t>(rank)].participations;
+  }
   const std::vector<std::string>& faults() const { return faults_; }
 
  private:
@@ -59,6 +66,7 @@ class SimulatedGroup {
     std::map<BucketId, std::int64_t> residual;
     std::map<Slot, std::uint32_t> participants;  // of slots that were filled for it
     std::vector<std::int64_t> results;
+    std::vector<Participation> participations;
   };
   struct SlotState {
     int issued = 0;
@@ -72,6 +80,7 @@ class SimulatedGroup {
   std::size_t length() const { return options_.program.size() * static_cast<std::size_t>(options_.steps); }
   bool happen();
   void arrive(int rank);
+  std::int64_t gradient(int rank, std::size_t at);
   void issue(int rank, Slot slot, const SlotOperation& operation, std::int64_t contribution, bool byProxy);
   void checkParticipants(int rank, Slot slot, std::uint32_t participants);
   void fill(int rank);

@@ -16,12 +16,12 @@ class Watched final : public StorageWatch {
 
 class BucketNamesTest : public testing::Test {
  protected:
-  std::optional<BucketId> see(std::uintptr_t storage, int backward) {
+  std::optional<BucketId> see(std::uintptr_t storage, int backward, std::uint64_t elements = 64) {
     auto& alive = alive_[storage];
     if (!alive) {
       alive = std::make_shared<bool>(true);
     }
-    return names.see(storage, backward, [alive] { return std::make_unique<Watched>(alive); });
+    return names.see(storage, elements, backward, [alive] { return std::make_unique<Watched>(alive); });
   }
   void end(std::uintptr_t storage) {
     *alive_[storage] = false;
@@ -50,7 +50,7 @@ TEST_F(BucketNamesTest, storageThatExpiresIsNone) {
     EXPECT_EQ(see(100, backward), std::nullopt);
     end(100);
   }
-  EXPECT_EQ(names.count(), 0U);
+  EXPECT_EQ(names.named(), (BucketNames::Named{0, 0}));
 }
 
 TEST_F(BucketNamesTest, anotherStorageAtTheSameAddressIsAnotherBucket) {
@@ -98,6 +98,50 @@ TEST_F(BucketNamesTest, whatIsDeadIsForgottenAndTooMuchEndsNaming) {
     see(storage, 1);
   }
   EXPECT_NE(names.refusal(), "");
+}
+
+TEST_F(BucketNamesTest, whatIsNamedAndAliveIsCounted) {
+  for (int backward = 0; backward < BucketNames::kSightings; ++backward) {
+    see(100, backward, 10);
+    see(200, backward, 7);
+  }
+  see(300, 9, 5);
+  EXPECT_EQ(names.named(), (BucketNames::Named{2, 17}));
+  end(100);
+  EXPECT_EQ(names.named(), (BucketNames::Named{1, 7}));
+}
+
+TEST_F(BucketNamesTest, storageOfWhichAnotherPartIsReducedIsNoBucket) {
+  see(100, 0, 10);
+  see(100, 1, 9);
+  EXPECT_FALSE(names.refusal().empty());
+}
+
+TEST_F(BucketNamesTest, somethingElseInTheFirstBackwardAloneIsForgiven) {
+  see(100, 0);
+  names.seeOther("a map of used parameters", 0);
+  names.seeOther("a map of used parameters", 0);
+  for (int backward = 1; backward < 1 + BucketNames::kSightings; ++backward) {
+    EXPECT_EQ(names.named().buckets, 0U);
+    see(100, backward);
+  }
+  EXPECT_EQ(names.named().buckets, 1U);
+  EXPECT_EQ(names.refusal(), "");
+}
+
+TEST_F(BucketNamesTest, somethingElseInASecondBackwardEndsNaming) {
+  names.seeOther("a map of used parameters", 0);
+  names.seeOther("a map of used parameters", 1);
+  EXPECT_EQ(names.refusal(), "a map of used parameters");
+}
+
+TEST_F(BucketNamesTest, somethingElseOnceABucketIsNamedEndsNaming) {
+  for (int backward = 0; backward < BucketNames::kSightings; ++backward) {
+    see(100, backward);
+  }
+  names.seeOther("a gather", 9);
+  EXPECT_EQ(names.refusal(), "a gather");
+  EXPECT_EQ(see(100, 10), std::nullopt);
 }
 
 }  // namespace

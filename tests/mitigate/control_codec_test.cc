@@ -1,5 +1,7 @@
 #include "backend/mitigate/control_codec.h"
 
+#include <cmath>
+#include <limits>
 #include <random>
 
 #include <gtest/gtest.h>
@@ -28,6 +30,20 @@ std::vector<ControlMessage> messages() {
 TEST(ControlCodec, everyMessageIsReadAsItWasWritten) {
   for (const ControlMessage& message : messages()) {
     EXPECT_EQ(decodeControl(encodeControl(message)), message);
+  }
+}
+
+TEST(ControlCodec, theScaleOfABucketIsRead) {
+  SlotOperation scaled = bucketOf(2);
+  scaled.scale = 65536;
+  EXPECT_EQ(decodeControl(encodeControl(JoinRequest{{7, {scaled}}})), ControlMessage(JoinRequest{{7, {scaled}}}));
+}
+
+TEST(ControlCodec, aScaleThatNobodyCanUseIsRefused) {
+  for (const double scale : {0.0, -1.0, std::numeric_limits<double>::infinity(), std::nan("")}) {
+    SlotOperation scaled = bucketOf(2);
+    scaled.scale = scale;
+    EXPECT_EQ(decodeControl(encodeControl(JoinRequest{{7, {scaled}}})), std::nullopt) << scale;
   }
 }
 

@@ -133,6 +133,15 @@ TEST(CoordinatorTest, inDropWhatMayHaveBeenLostIsSaidAgain) {
             (std::vector<Order>{{1, Go{9, 1}}}));
 }
 
+TEST(CoordinatorTest, whoWasAskedIsAskedAgainThoughItRefusesNow) {
+  // Its answer may have been lost, and it has reserved the slot: only the agreement frees it.
+  Coordinator coordinator(2, 1, MitigationMode::kDrop);
+  coordinator.hear(PendingReport{0, true, kSlot9}, at(0));
+  coordinator.hear(Refusal{1, true}, at(1));
+  EXPECT_EQ(coordinator.hear(PendingReport{0, true, kSlot9}, at(0) + Coordinator::kRetry),
+            (std::vector<Order>{{1, JoinRequest{kSlot9}}}));
+}
+
 TEST(CoordinatorTest, inDropAnAnswerOfOneThatWasNotAskedIsIgnored) {
   Coordinator coordinator(4, 2, MitigationMode::kDrop);
   EXPECT_TRUE(coordinator.hear(Reservation{3, 9, true}, at(0)).empty());

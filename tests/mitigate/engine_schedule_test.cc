@@ -46,22 +46,27 @@ void expectSound(SimulatedGroup& group, const SimulatedGroup::Options& options, 
   }
 }
 
+SimulatedGroup::Options drawn(const Program& program, std::uint32_t seed) {
+  SimulatedGroup::Options options;
+  options.ranks = 2 + static_cast<int>(seed % 3);
+  options.quorum = 1 + static_cast<int>(seed / 3) % options.ranks;
+  options.staleness = 1 + seed % 3;
+  options.program = program.step;
+  options.lost = (seed % 4) * 0.2;
+  options.repeated = (seed % 5) * 0.15;
+  options.steps = 12;
+  options.seed = seed;
+  return options;
+}
+
 // Runs all programs under many seeds; gives how many slots were filled by proxy.
 std::uint64_t walk(MitigationMode mode) {
   std::uint64_t filled = 0;
   for (const Program& program : programs()) {
     for (std::uint32_t seed = 0; seed < 400 && !testing::Test::HasFailure(); ++seed) {
-      SimulatedGroup::Options options;
+      SimulatedGroup::Options options = drawn(program, seed);
       options.mode = mode;
-      options.ranks = 2 + static_cast<int>(seed % 3);
-      options.quorum = 1 + static_cast<int>(seed / 3) % options.ranks;
-      options.staleness = 1 + seed % 3;
-      options.program = program.step;
-      options.lost = (seed % 4) * 0.2;
-      options.repeated = (seed % 5) * 0.15;
       options.mayStandDown = seed % 7 == 0;
-      options.steps = 12;
-      options.seed = seed;
       SimulatedGroup group(options);
       expectSound(group, options, program.name);
       for (int rank = 0; rank < options.ranks; ++rank) {
@@ -71,6 +76,67 @@ std::uint64_t walk(MitigationMode mode) {
   }
   return filled;
 }
+
+TEST(EngineSchedule, afterAFlushOnAllRanksNothingIsOwed) {
+  std::uint64_t filled = 0;
+  for (const Program& program : programs()) {
+    for (std::uint32_t seed = 0; seed < 200; ++seed) {
+      SimulatedGroup::Options options = drawn(program, seed);
+      options.flushBefore = options.steps - 1;
+      SimulatedGroup group(options);
+      expectSound(group, options, program.name);
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        filled += group.engine(rank).filledByProxy();
+        EXPECT_EQ(group.engine(rank).ledger().total().pending, 0U) << program.name << ", seed " << seed;
+      }
+    }
+  }
+  EXPECT_GT(filled, 1000U);
+}
+
+// The recorded run again, under another schedule: the same results, slot by slot, and no message.
+void expectRepeated(MitigationMode mode) {
+  std::uint64_t filled = 0;
+  for (const Program& program : programs()) {
+    for (std::uint32_t seed = 0; seed < 200; ++seed) {
+      SCOPED_TRACE(std::string(program.name) + ", seed " + std::to_string(seed));
+      SimulatedGroup::Options options = drawn(program, seed);
+      options.mode = mode;
+      options.gradientSeed = seed;
+      SimulatedGroup recorded(options);
+      ASSERT_TRUE(recorded.run()) << (recorded.faults().empty() ? "" : recorded.faults().front());
+      std::vector<std::shared_ptr<ParticipationScript>> scripts;
+      std::map<Slot, std::uint32_t> absent;
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        scripts.push_back(std::make_shared<ParticipationScript>());
+        for (const auto& fill : recorded.participations(rank)) {
+          scripts.back()->fills.push_back(fill);
+          absent[fill.slot] += fill.operation.bucket ? 1 : 0;
+          ++filled;
+        }
+      }
+      for (const auto& script : scripts) {
+        for (const auto& [slot, count] : absent) {
+          script->participants[slot] = static_cast<std::uint32_t>(options.ranks) - count;
+        }
+        options.scripts.push_back(script);
+      }
+      options.seed = seed + 1'000'000;
+      SimulatedGroup again(options);
+      ASSERT_TRUE(again.run()) << (again.faults().empty() ? "" : again.faults().front());
+      ASSERT_TRUE(again.faults().empty()) << again.faults().front();
+      for (int rank = 0; rank < options.ranks; ++rank) {
+        ASSERT_EQ(again.results(rank), recorded.results(rank));
+        ASSERT_EQ(again.participations(rank), recorded.participations(rank));
+      }
+    }
+  }
+  EXPECT_GT(filled, 1000U);
+}
+
+TEST(EngineSchedule, aRecordedRunIsRepeatedWhoeverIsLate) { expectRepeated(MitigationMode::kCarry); }
+
+TEST(EngineSchedule, aRecordedRunOfDropIsRepeatedWhoeverIsLate) { expectRepeated(MitigationMode::kDrop); }
 
 TEST(EngineSchedule, carryLosesNothingInAnyInterleaving) {
   EXPECT_GT(walk(MitigationMode::kCarry), 5000U) << "the interleavings have to reach the proxy";

@@ -310,6 +310,16 @@ TEST_F(EngineTest, aParticipantLearnsHowManyTheyAreAndSaysSo) {
   EXPECT_EQ(engine.participantsOf(0), 0U);
 }
 
+TEST_F(EngineTest, participantsAreKnownInWhateverOrderSlotsAreComplete) {
+  makeEngine({.mode = MitigationMode::kDrop});
+  arrive(bucketOf(0));
+  arrive(bucketOf(1));
+  engine.heard(Announcement{0, 3});
+  engine.heard(Announcement{1, 2});
+  EXPECT_EQ(engine.participantsOf(1), 2U);
+  EXPECT_EQ(engine.participantsOf(0), 3U);
+}
+
 TEST_F(EngineTest, anAnnouncementOfASlotThatDoesNotWaitIsIgnored) {
   makeEngine({.mode = MitigationMode::kDrop});
   arrive(bucketOf(0));
@@ -397,6 +407,151 @@ TEST_F(EngineTest, aRankThatStaysAtTheBoundRefusesAndSaysSo) {
   EXPECT_EQ(engine.tell(now).refusal, std::nullopt);
   request(next, {bucketOf(0)});
   EXPECT_EQ(engine.nextFill(now), std::nullopt);
+}
+
+TEST_F(EngineTest, theRootOfABroadcastInEveryStepIsLeftAloneAndSaysSo) {
+  makeEngine({.rank = 1});
+  for (std::size_t step = 0; step < StepHistory::kMinimum; ++step) {
+    arrive(bucketOf(0));
+    engine.arrive(broadcastFrom(1), now, "a broadcast of 32 elements");
+  }
+  arrive(bucketOf(0));
+  EXPECT_NE(engine.leftAlone().find("the root of a broadcast of 32 elements in every step"), std::string::npos);
+  EXPECT_EQ(engine.tell(now).refusal, (Refusal{1, true}));
+}
+
+TEST_F(EngineTest, anOperationOfAnotherGroupInEveryStepIsExactToo) {
+  for (std::size_t step = 0; step < StepHistory::kMinimum; ++step) {
+    arrive(bucketOf(0));
+    engine.exactElsewhere("allreduce in group '7'");
+  }
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.exactInEveryStep(), "allreduce in group '7'");
+}
+
+// ---- Stalls that last ----
+
+TEST_F(EngineTest, aStallIsTakenToGrowFourfoldInEachStepOfTheLead) {
+  makeEngine({.maxBacklog = std::chrono::milliseconds(1500)});
+  for (int step = 0; step < 20; ++step) {
+    arrive(bucketOf(0), 30);
+  }
+  Slot next = 20;
+  const auto filledAt = [&](double stallMs) {
+    request(next, {bucketOf(0)});
+    next += engine.nextFill(now + ms(stallMs)) ? 1 : 0;
+    return engine.unread();
+  };
+  EXPECT_EQ(filledAt(60), 1U);   // 1 * 240 ms
+  EXPECT_EQ(filledAt(120), 2U);  // 2 * 480 ms
+  EXPECT_EQ(filledAt(130), 2U) << "3 * 520 ms are more than 1500 ms";
+}
+
+// ---- Failing ----
+
+TEST_F(EngineTest, afterAnErrorEveryCallIsOne) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill(now);
+  EXPECT_TRUE(std::holds_alternative<Engine::Fail>(arrive(exactOf())));
+  EXPECT_TRUE(std::holds_alternative<Engine::Fail>(arrive(bucketOf(0))));
+  EXPECT_FALSE(engine.isStanding());
+}
+
+// ---- Arming ----
+
+TEST_F(EngineTest, untilItIsKnownWhatMayBeFilledNothingIsToldOrFilled) {
+  engine.arm(false);
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.tell(now + kGrace).pending, std::nullopt);
+  request(1, {bucketOf(0)});
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
+  engine.arm(true);
+  EXPECT_TRUE(engine.tell(now + kGrace).pending);
+  EXPECT_TRUE(engine.nextFill(now));
+}
+
+TEST_F(EngineTest, whatWasWaitedForIsCounted) {
+  engine.arm(false);
+  arrive(bucketOf(0));
+  engine.completed(0, now + kGrace + ms(1));
+  arrive(bucketOf(0));
+  engine.completed(1, now + kGrace - ms(1));
+  EXPECT_EQ(engine.waitedFor(), 1U);
+}
+
+// ---- Flush ----
+
+TEST_F(EngineTest, theSlotsOfAFlushAreLeftToTheirRanks) {
+  arrive(bucketOf(0));
+  arrive(bucketOf(1));
+  engine.completed(1, now);
+  engine.flush();
+  for (Slot slot = 2; slot < 5; ++slot) {
+    arrive(slot == 3 ? exactOf() : bucketOf(slot == 2 ? 0 : 1));
+    EXPECT_EQ(engine.tell(now + kGrace).pending, std::nullopt) << slot;
+    engine.completed(slot, now);
+  }
+  arrive(bucketOf(0));
+  EXPECT_TRUE(engine.tell(now + kGrace).pending);
+}
+
+TEST_F(EngineTest, aBucketThatIsReducedNoMoreDoesNotHoldAFlushUp) {
+  arrive(bucketOf(0));
+  arrive(bucketOf(1));
+  engine.flush();
+  arrive(bucketOf(0));
+  arrive(bucketOf(0));
+  engine.completed(2, now);
+  EXPECT_TRUE(engine.tell(now + kGrace).pending);
+}
+
+// ---- A run that is repeated ----
+
+TEST_F(EngineTest, aRecordedFillIsMadeWhenTheMainThreadIsAsFarAsItWas) {
+  auto script = std::make_shared<ParticipationScript>();
+  script->fills = {{2, 1, bucketOf(0)}};
+  script->fills.push_front({1, 1, bucketOf(0)});
+  script->fills.push_back({3, 2, bucketOf(0)});
+  makeEngine({.script = script});
+  EXPECT_EQ(engine.nextFill(now), std::nullopt);
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.nextFill(now), (Fill{1, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(now), (Fill{2, bucketOf(0), false}));
+  EXPECT_EQ(engine.nextFill(now), std::nullopt) << "the third came after the gradient of slot 1";
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Take{1, 0, true}));
+  EXPECT_EQ(engine.nextFill(now), (Fill{3, bucketOf(0), true}));
+  EXPECT_EQ(engine.tell(now + kGrace).pending, std::nullopt);
+}
+
+TEST_F(EngineTest, aRunThatCannotBeRepeatedIsAnError) {
+  auto script = std::make_shared<ParticipationScript>();
+  script->fills = {{1, 1, bucketOf(7)}};
+  makeEngine({.script = script});
+  arrive(bucketOf(0));
+  EXPECT_EQ(engine.nextFill(now), std::nullopt) << "nobody knows bucket 7";
+  const Arrival arrival = arrive(bucketOf(0));
+  ASSERT_TRUE(std::holds_alternative<Engine::Fail>(arrival));
+  EXPECT_NE(std::get<Engine::Fail>(arrival).reason.find("recorded run"), std::string::npos);
+}
+
+TEST_F(EngineTest, whatWasFilledIsGivenOnceWithHowFarTheMainThreadWas) {
+  arrive(bucketOf(0));
+  request(1, {bucketOf(0)});
+  engine.nextFill(now);
+  request(2, {bucketOf(0)});
+  engine.nextFill(now);
+  EXPECT_EQ(engine.takeParticipations(), (std::vector<Participation>{{1, 1, bucketOf(0)}, {2, 1, bucketOf(0)}}));
+  EXPECT_TRUE(engine.takeParticipations().empty());
+}
+
+// ---- Of an earlier run ----
+
+TEST_F(EngineTest, whatAnEarlierRunOwedGoesWithTheNextContribution) {
+  engine.restore(0);
+  EXPECT_EQ(engine.ledger().total().pending, 1U);
+  EXPECT_EQ(arrive(bucketOf(0)), Arrival(Issue{0, true}));
+  EXPECT_EQ(engine.ledger().total(), (BucketLedger{2, 1, 1, 0, 0, 0, 0}));
 }
 
 }  // namespace
