@@ -117,11 +117,14 @@ def _lighthouse(what: Run) -> Iterator[str]:
     if what.scheme != "torchft":
         yield ""
         return
+    program = Path(sys.executable).with_name("torchft_lighthouse")
+    if not program.exists():
+        raise RunError("torchft is not installed: pip install torchft")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{probe.getsockname()[1]}"
-    command = [str(Path(sys.executable).with_name("torchft_lighthouse")), "--bind", address, "--min_replicas"]
-    server = subprocess.Popen([*command, str(what.ranks)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    command = [str(program), "--bind", address, "--min_replicas", str(what.ranks)]
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         yield f"http://{address}"
     finally:

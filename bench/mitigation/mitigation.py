@@ -17,6 +17,7 @@ import argparse
 import importlib.util
 import json
 import sys
+import tempfile
 from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
@@ -112,13 +113,15 @@ def main() -> int:
     parser.add_argument("--warm-up", type=int, default=40, help="steps in which nobody is late")
     parser.add_argument("--base-ms", type=float, default=40.0)
     parser.add_argument("--seed", type=int, default=1, help="of the first round; each has the next one")
-    parser.add_argument("--out", type=Path, default=HERE / "results")
+    parser.add_argument("--out", type=Path, help="default: results beside this file; a new folder if quick")
     parser.add_argument("--quick", action="store_true", help="one round of few steps on 4 ranks, plain and carry alone")
     parser.add_argument("--report", action="store_true", help="runs nothing: from the lines that are there")
     options = parser.parse_args()
     if options.quick:
         options.workloads, options.schemes = list(QUICK), options.schemes or ["plain", "carry"]
         options.rounds, options.ranks, options.steps = 1, 4, 60
+        options.out = options.out or Path(tempfile.mkdtemp(prefix="straggler-mitigation-quick-"))
+    options.out = options.out or HERE / "results"
     options.out.mkdir(parents=True, exist_ok=True)
     lines = options.out / "runs.jsonl"
     if options.report:

@@ -16,6 +16,7 @@ import os
 import signal
 import time
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -100,6 +101,14 @@ def sleep(seconds: float) -> float:
     return time.monotonic() - begun
 
 
+def checksum(parameters: Iterable[nn.Parameter]) -> int:
+    """Of all bits, in order. An averager gives a parameter other storage, so that none can be looked at in advance."""
+    crc = 0
+    for parameter in parameters:
+        crc = zlib.crc32(parameter.detach().numpy(), crc)
+    return crc
+
+
 class Rank:
     def __init__(self, rank: int, run: Run, training: schemes.Training, store: dist.Store, folder: Path) -> None:
         self.rank, self.run, self.training, self.store = rank, run, training, store
@@ -113,7 +122,7 @@ class Rank:
         self.batches = torch.from_numpy(drawn * run.ranks + rank)
         delays = workloads.WORKLOADS[run.workload].delays(run.world, rank) * run.base_s
         self.delays = np.concatenate([np.zeros((run.warm_up, workloads.POINTS)), delays])
-        self.parameters = [parameter.detach().numpy() for parameter in training.model.parameters()]
+        self.parameters = list(training.model.parameters())
         self.ends = np.full(steps, np.nan)
         self.late = np.zeros(steps)  # seconds really slept beyond the base
         self.hashes = np.zeros(steps, dtype=np.uint32)
@@ -140,10 +149,7 @@ class Rank:
         self.training.step()
         if self.workload.loss:
             dist.all_reduce(loss.detach())
-        crc = 0
-        for parameter in self.parameters:
-            crc = zlib.crc32(parameter, crc)
-        self.hashes[step] = crc
+        self.hashes[step] = checksum(self.parameters)
         self.late[step] += sleep(delays[workloads.AFTER_STEP])
         self.processor[step] = time.process_time()
         self.ends[step] = time.monotonic()

@@ -10,6 +10,7 @@ import numpy as np
 from job import Seen
 from numpy.typing import NDArray
 from rank import Run
+from workloads import WORKLOADS
 
 Record = dict[str, Any]  # a line of the results: a run
 Row = dict[str, Any]  # a line of the table: a scheme on a workload
@@ -35,6 +36,7 @@ def record(run: Run, seen: Seen, plain: Seen | None) -> Record:
         "seconds": round(float(np.nanmax(seen.ends) - begun), FAR),
         "closing_s": round(max(told["closed"] for told in seen.told) - float(np.nanmax(seen.ends)), FAR),
         "healthy_ms": round(1e3 * healthy, FAR),
+        "beyond_base": round(1 - run.base_s * WORKLOADS[run.workload].base / healthy, 4),
         "own_share": round(statistics.fmean(told["own_processor_s"] for told in seen.told) / healthy, 4),
         "synchronous_s": round(synchronous, FAR),
         "bound_s": round(bound, FAR),
@@ -139,6 +141,7 @@ def _row(records: Sequence[Record], workload: str, scheme: str) -> Row:
     return row | {
         "seconds": _spread(found["seconds"] for found in runs),
         "healthy_ms": _spread(found["healthy_ms"] for found in runs),
+        "beyond_base": _spread(found["beyond_base"] for found in runs),
         "own_share": _spread(found["own_share"] for found in runs),
         "plain_of_synchronous": _spread(found["seconds"] / found["synchronous_s"] for found in runs)
         if scheme == "plain"

@@ -57,8 +57,9 @@ def remarks(rows: Sequence[Row]) -> list[str]:
         said += [f"{name}: failed: {text}" for text in row["failed"]]
         if row["scheme"] == "plain" and "seconds" in row:
             said.append(
-                f"{name}: healthy step {_spread(1)(row['healthy_ms'])} ms, of which a rank's processor time is "
-                f"{_spread(3)(row['own_share'])}; time over synchronous {_spread(3)(row['plain_of_synchronous'])}"
+                f"{name}: healthy step {_spread(1)(row['healthy_ms'])} ms, of which beyond the base "
+                f"{_spread(3)(row['beyond_base'])}, a rank's processor time {_spread(3)(row['own_share'])}; "
+                f"synchronous {_spread(3)(row['plain_of_synchronous'])}"
             )
         if row.get("reasons") or row.get("lines"):
             said.append(f"{name}: {'; '.join([*row['reasons'], *row['lines']])}")
@@ -79,6 +80,8 @@ def draw(records: Sequence[Record], path: Path) -> None:
     from scores import rows as rows_of
 
     rows = [row for row in rows_of(records) if row.get("speed_up") and row["scheme"] != "plain"]
+    if not rows:
+        return
     workloads = list(dict.fromkeys(row["workload"] for row in rows))
     schemes = list(dict.fromkeys(row["scheme"] for row in rows))
     figure, axes = pyplot.subplots(figsize=(1.5 + 1.1 * len(workloads), 4), layout="constrained")

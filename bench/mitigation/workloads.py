@@ -139,7 +139,7 @@ def duty(world: World, rank: int) -> Delays:
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("W1", "each rank and step: 2 % are 20 bases late", cruise, schemes=SCHEMES),
+        Workload("W1", "each rank and step: 2 % are 20 bases late", cruise, steps=400, schemes=SCHEMES),
         Workload("W2+1", "in each step one rank is late by a base", one_random(1), schemes=SCHEMES),
         Workload("W2+2", "in each step one rank is late by two bases", one_random(2), schemes=MODES),
         Workload("W3", "the time of each batch is drawn, 0.5 to 8.5 bases", heavy_tail, HALF, 120, schemes=MODES),
