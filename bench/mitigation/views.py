@@ -59,7 +59,7 @@ def remarks(rows: Sequence[Row]) -> list[str]:
             said.append(
                 f"{name}: healthy step {_spread(1)(row['healthy_ms'])} ms, of which beyond the base "
                 f"{_spread(3)(row['beyond_base'])}, a rank's processor time {_spread(3)(row['own_share'])}; "
-                f"synchronous {_spread(3)(row['plain_of_synchronous'])}"
+                f"time over synchronous {_spread(3)(row['plain_of_synchronous'])}"
             )
         if row.get("reasons") or row.get("lines"):
             said.append(f"{name}: {'; '.join([*row['reasons'], *row['lines']])}")
@@ -101,6 +101,6 @@ def draw(records: Sequence[Record], path: Path) -> None:
     axes.axhline(1, color="grey", linewidth=0.8)
     axes.set_xticks(range(len(workloads)), workloads)
     axes.set_ylabel("speed-up over plain DDP")
-    axes.legend(fontsize=8, ncols=3)
+    figure.legend(loc="outside upper center", fontsize=8, ncols=6)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
