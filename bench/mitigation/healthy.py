@@ -71,15 +71,15 @@ def compare(args: argparse.Namespace, case: str) -> Row:
     bare, wrapped, control = (times[name] for name in ("bare", "wrapped", "control"))
     hashes = {name: trainer.hashes for name, trainer in trainers.items()}
     as_bare = sum(one == other for one, other in zip(hashes["wrapped"], hashes["bare"], strict=True))
-    row: Row = {
+    return {
         "case": case,
         "bare_ms": interval([1e3 * seconds for seconds in bare]),
         "ratio": ratio_interval(wrapped, bare, control),
         "control_ratio": ratio_interval(control, bare),
         "ratio_of_sums": round(2 * sum(wrapped) / (sum(bare) + sum(control)), 4),
         "steps_as_bare": f"{as_bare} of {len(hashes['wrapped'])}",
+        **ledger(),
     }
-    return row | ledger()
 
 
 def ledger() -> Row:
@@ -92,7 +92,7 @@ def ledger() -> Row:
     slots = max(sum(bucket.produced for bucket in found.buckets) for found in every)
     return {
         "armed": all(found.armed for found in every),
-        "grace_ms": [found.grace_ms for found in every],
+        "grace_ms": ", ".join("-" if found.grace_ms is None else f"{found.grace_ms:.1f}" for found in every),
         "slots": slots,
         "filled_by_proxy": sum(found.filled_by_proxy for found in every),
         "messages": sum(found.messages for found in every),

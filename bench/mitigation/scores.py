@@ -79,13 +79,13 @@ def identical_steps(hashes: NDArray[np.uint32], ran: NDArray[np.bool_]) -> tuple
 def lead_steps(ends: NDArray[np.float64], late: NDArray[np.float64]) -> list[float]:
     """By how many steps the others were ahead of a rank when it ended a step in which it was late: median, largest.
 
-    Of each such step: how many more steps than that rank the slowest of the others had completed.
+    Of each such step, that one completed too: how many more the slowest of the others had completed.
     """
     leads = []
     for rank, step in zip(*np.nonzero(late > 0), strict=True):
         if not np.isnan(ends[rank, step]):
             others = np.delete(ends, rank, axis=0)
-            leads.append(int((others <= ends[rank, step]).sum(axis=1).min()) - int(step))
+            leads.append(int((others <= ends[rank, step]).sum(axis=1).min()) - int(step) - 1)
     return [float(statistics.median(leads)), float(max(leads))] if leads else []
 
 
