@@ -46,7 +46,7 @@ def table(rows: Sequence[Row], out: TextIO, markdown: bool) -> None:
             view.add_row(row["workload"], row["scheme"], *(text(row.get(name)) for name, (_, text) in COLUMNS.items()))
         else:
             view.add_row(row["workload"], row["scheme"], *(["not run"] + ["-"] * (len(COLUMNS) - 1)))
-    Console(file=out, width=400 if markdown else 190).print(view)
+    Console(file=out, width=400 if markdown else 240).print(view)
 
 
 def remarks(rows: Sequence[Row]) -> list[str]:
