@@ -4,15 +4,17 @@
 # make lint    clang-format, clang-tidy, ruff, mypy; `make format` rewrites what the two formatters would
 # make conformance   torch's own distributed tests on gloo and through the wrapper, at 2 and 4 processes, compared
 # make bench   the micro benches of the core
+# make bench-mitigation   late ranks with mitigation and without, and peers: hours (BENCH_OPTIONS=--quick: minutes)
 # make clean   remove what builds and tests made; .venv stays
 
 SHELL := /bin/bash
 PYTHON ?=
 TORCH ?= torch
 DEMO_RANK ?= 2
+BENCH_OPTIONS ?= --rounds 7
 export PYTHON TORCH DEMO_RANK
 
-.PHONY: demo test conformance setup lint format bench clean
+.PHONY: demo test conformance setup lint format bench bench-mitigation clean
 
 demo: setup
 	@.venv/bin/python examples/demo.py
@@ -36,6 +38,13 @@ format: setup
 bench:
 	@tooling/build.sh bench
 	@build/bench/bench/micro/straggler_micro_bench
+
+bench-mitigation: setup
+	@for group in bench peers; do .venv/bin/python tooling/requirements.py $$group; done | \
+	  xargs -d '\n' .venv/bin/python -m pip install --quiet
+	@.venv/bin/python bench/mitigation/mitigation.py $(BENCH_OPTIONS)
+	@.venv/bin/python bench/mitigation/healthy.py $(if $(findstring --quick,$(BENCH_OPTIONS)),--rounds 60,--json \
+	  bench/mitigation/results/healthy.json)
 
 clean:
 	rm -rf build .hypothesis .mypy_cache .pytest_cache .ruff_cache
