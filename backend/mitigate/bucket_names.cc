@@ -6,13 +6,13 @@ namespace straggler {
 
 std::optional<BucketId> BucketNames::see(std::uintptr_t storage, std::uint64_t elements, int graphTask,
                                          const Watch& watch) {
-  if (!refusal_.empty()) {
-    return std::nullopt;
-  }
   auto found = storages_.find(storage);
   if (found != storages_.end() && !found->second.watch->isAlive()) {
     storages_.erase(found);  // another one at its address
     found = storages_.end();
+  }
+  if (!refusal_.empty()) {
+    return found == storages_.end() ? std::nullopt : found->second.name;
   }
   if (found == storages_.end()) {
     forgetTheDead();
@@ -66,7 +66,7 @@ void BucketNames::seeOther(const std::string& reason, int graphTask) {
 void BucketNames::refuse(std::string reason) {
   if (refusal_.empty()) {
     refusal_ = std::move(reason);
-    storages_.clear();
+    std::erase_if(storages_, [](const auto& entry) { return !entry.second.name; });
   }
 }
 

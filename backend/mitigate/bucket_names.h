@@ -42,7 +42,7 @@ class BucketNames {
 
   // A backward does something else.
   void seeOther(const std::string& reason, int graphTask);
-  // Ends naming, for the reason that is given first.
+  // Ends naming, for the reason that is given first. What has a name keeps it: it may still owe something.
   void refuse(std::string reason);
   // Why nothing is named any more; empty: things are.
   const std::string& refusal() const { return refusal_; }

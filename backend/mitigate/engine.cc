@@ -146,14 +146,16 @@ void Engine::remember(Slot slot, const SlotOperation& operation) {
   }
 }
 
-// A step is what passes between two calls of the same bucket; a stall is longer, and counts like three steps at most.
+// A step is what passes between two calls of the same bucket, less the wait at its end; a stall is longer, and counts like three
+// steps at most.
 void Engine::pace(BucketId bucket, Instant now) {
   const auto [last, first] = lastOfBucket_.try_emplace(bucket, now);
   if (first) {
     return;
   }
   const Duration took = now - std::exchange(last->second, now);
-  step_ = step_ == Duration{} ? took : (7 * step_ + std::min(took, 3 * step_)) / 8;
+  const Duration own = std::max(took - lastWait_, took / 16);
+  step_ = step_ == Duration{} ? own : (7 * step_ + std::min(own, 3 * step_)) / 8;
   grace_.stepTakes(step_);
   paces_.push_back(took);
   if (paces_.size() > kPaces) {
@@ -326,6 +328,7 @@ void Engine::completed(Slot slot, Instant now) {
   const auto longest = grace();
   for (; !waiting_.empty() && waiting_.front().slot <= slot; waiting_.pop_front()) {
     const Duration wait = now - waiting_.front().since;
+    lastWait_ = wait;
     waitedFor_ += longest && wait > *longest && !waiting_.front().told ? 1 : 0;
     if (othersBehind_ && waiting_.front().told && !cutShort_) {
       cutShort_ = wait;
@@ -372,8 +375,13 @@ std::optional<PendingReport> Engine::report(Instant now) {
     if (!isArmed() || oldest.flushes || steps_.exactInEveryStep() || !(beyondGrace || othersBehind_)) {
       return std::nullopt;
     }
-  } else if (now - *oldest.told < kRepeat && !(beyondGrace && *oldest.told - oldest.since < *longest)) {
+  } else if (beyondGrace && *oldest.told - oldest.since < *longest) {
+    // It was told before the grace was over, since a rank is behind.
+  } else if (now - *oldest.told < oldest.repeat) {
     return std::nullopt;
+  } else {
+    // An agreement needs its messages.
+    oldest.repeat = options_.mode == MitigationMode::kDrop ? kRepeat : std::min(2 * oldest.repeat, kRepeatAtMost);
   }
   oldest.told = now;
   return PendingReport{options_.rank, beyondGrace, described(oldest.slot)};
@@ -386,7 +394,7 @@ Duration Engine::lookAgainIn(Instant now) const {
   }
   // What begins to wait after this look is found within the grace.
   const Instant next = waiting_.empty()        ? now + *longest
-                       : waiting_.front().told ? *waiting_.front().told + kRepeat
+                       : waiting_.front().told ? *waiting_.front().told + waiting_.front().repeat
                                                : waiting_.front().since + *longest;
   return std::clamp<Duration>(next - now, kLookSoonest,
                               std::min<Duration>(kLookLatest, std::max(kLookSoonest, *longest)));

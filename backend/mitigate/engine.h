@@ -39,9 +39,10 @@ namespace straggler {
 
 class Engine {
  public:
-  static constexpr std::size_t kHistory = 64;         // operations that a report can describe
-  static constexpr std::size_t kMaxRequested = 4096;  // slots that are known from requests
-  static constexpr Duration kRepeat = std::chrono::milliseconds(20);
+  static constexpr std::size_t kHistory = 64;                         // operations that a report can describe
+  static constexpr std::size_t kMaxRequested = 4096;                  // slots that are known from requests
+  static constexpr Duration kRepeat = std::chrono::milliseconds(20);  // at first; in carry each time twice as long
+  static constexpr Duration kRepeatAtMost = std::chrono::milliseconds(640);
 
   struct Options {
     int rank = 0;  // in the group
@@ -180,6 +181,7 @@ class Engine {
     Instant since;
     std::optional<Instant> told;
     bool flushes = false;  // it is left to the ranks that are late
+    Duration repeat = kRepeat;
   };
 
   Fail fail(std::string reason);
@@ -224,7 +226,8 @@ class Engine {
   std::map<BucketId, std::uint64_t> contributed_;  // that were filled
   std::set<SlotOperation> seen_;                   // broadcasts that the main thread has made
   std::map<BucketId, Instant> lastOfBucket_;
-  Duration step_{};             // of the main thread, smoothed
+  Duration step_{};             // of the main thread without its waits, smoothed
+  Duration lastWait_{};         // in the last slot that is known to be complete
   std::deque<Duration> paces_;  // the last steps as they were
   std::optional<Instant> lastArrival_;
   StepHistory steps_;

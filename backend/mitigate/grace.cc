@@ -23,15 +23,28 @@ void Grace::stepTakes(Duration step) {
   }
 }
 
-// The best g is one of the waits, or nothing: between two of them the cost only grows.
 void Grace::learn() {
   if (waits_.size() < kMinimum || step_ <= Duration{}) {
     return;
   }
   news_ = 0;
+  Duration grace = std::max(std::chrono::duration_cast<Duration>(kMargin * cheapest()), kShortest);
+  Duration saved{};
+  for (const Duration wait : waits_) {
+    saved += std::max(wait - grace, Duration{});
+  }
+  if (static_cast<double>(saved.count()) <
+      kWorth * static_cast<double>(step_.count()) * static_cast<double>(waits_.size())) {
+    grace = std::max(grace, step_);
+  }
+  value_ = grace;
+}
+
+// The best g is one of the waits, or nothing: between two of them the cost only grows.
+Duration Grace::cheapest() const {
   std::vector<Duration> sorted(waits_.begin(), waits_.end());
   std::sort(sorted.begin(), sorted.end());
-  const Duration staleness = step_ / 2;
+  const auto staleness = std::chrono::duration_cast<Duration>(kStalenessCost * step_);
   const auto count = static_cast<std::int64_t>(sorted.size());
   Duration best{};
   Duration bestCost = count * staleness;  // everything is filled at once
@@ -47,8 +60,7 @@ void Grace::learn() {
       best = wait;
     }
   }
-  const auto margin = std::chrono::duration_cast<Duration>(kMargin * best);
-  value_ = std::max<Duration>(margin, kShortest);
+  return best;
 }
 
 }  // namespace straggler

@@ -5,7 +5,7 @@ function of the text, and whether a rank is delayed is a function of (rule, rank
 
 | field | value | default | meaning |
 | --- | --- | --- | --- |
-| `rank` | number, `random`, `all` | required; 0 with `rotate`, `all` with `control` | global rank; `random`: one a step |
+| `rank` | number, `random`, `all` | required; 0 with `rotate`, all with `control` | global rank; `random`: each step |
 | `where` | `input`, `forward`, `backward`, `collective`, `control` | required | see `inject.py` |
 | `ms` | number above 0, at most 3600000 | required | length of the delay, milliseconds |
 | `probability` | 0 to 1 | 1 | chance that a delay that is due happens; each rank draws for itself |

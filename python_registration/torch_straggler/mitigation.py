@@ -162,6 +162,9 @@ def load_state_dict(state: Mapping[str, Any]) -> None:
     for name in ("version", "rank", "world_size"):
         if state.get(name) != mine[name]:
             raise ValueError(f"load_state_dict: its {name} is {state.get(name)!r}; allowed: {mine[name]!r}")
+    modes = {state.get("mode"), mine["mode"]}
+    if not modes <= {"off", "carry"} and not modes <= {"off", "drop"}:
+        raise ValueError(f"load_state_dict: its mode is {state.get('mode')!r}; allowed: {mine['mode']!r}")
     residuals = state.get("residuals")
     if not isinstance(residuals, Mapping) or not all(_is_residual(*item) for item in residuals.items()):
         raise ValueError("load_state_dict: its residuals are no mapping of bucket numbers to tensors of one dimension")

@@ -46,6 +46,8 @@ def read(path: str, rank: int, world_size: int, mode: str) -> Script:
             if line.get("type") == "participation_start":
                 owner = line.get("rank")
                 _check_start(line, where, world_size, mode)
+                if file.match("participation-rank-*.jsonl") and file.stem != f"participation-rank-{owner}":
+                    raise ValueError(f"{where} is of rank {owner}, which is not the rank in the file's name")
             elif line.get("type") == "participation":
                 _check_fill(line, where, world_size, owner)
                 absent[line["slot"]] += line["bucket"] is not None

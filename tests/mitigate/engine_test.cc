@@ -351,34 +351,41 @@ TEST_F(EngineTest, whatOthersWereSparedIsCountedByWhoWasLate) {
   EXPECT_EQ(engine.tell(now).caughtUp, (CaughtUp{0, 3, 600'000}));
 }
 
-TEST_F(EngineTest, theGraceIsLearnedFromHealthySlots) {
+TEST_F(EngineTest, theGraceIsLearnedFromHealthySlotsAndTheStepWithoutItsWaits) {
   engine = Engine{Engine::Options{}};
   healthySteps(100, 4);
   arrive(bucketOf(0), 26);
-  EXPECT_EQ(engine.tell(now + ms(5.9)).pending, std::nullopt);
-  EXPECT_TRUE(engine.tell(now + ms(6.1)).pending) << "one and a half times the 4 ms";
+  EXPECT_EQ(engine.tell(now + ms(25.9)).pending, std::nullopt);
+  EXPECT_TRUE(engine.tell(now + ms(26.1)).pending) << "30 ms less the 4 that it waits";
 }
 
 TEST_F(EngineTest, aWaitThatWasCutShortCountsAsItWouldHaveBeen) {
   engine = Engine{Engine::Options{}};
-  healthySteps(20, 2);
-  // From now on another rank is 10 ms late in each step, which is found after 3 ms, and then told.
-  for (int step = 0; step < 500; ++step) {
+  healthySteps(100, 2);
+  // Another rank is late by 600 ms; its slot is filled after 29.
+  arrive(bucketOf(0), 28);
+  now += ms(29);
+  EXPECT_TRUE(engine.tell(now).pending);
+  engine.heard(Behind{true, 0});
+  engine.completed(100, now);
+  engine.heard(Behind{false, 571'000});
+  for (Slot slot = 101; slot < 105; ++slot) {
     arrive(bucketOf(0), 28);
-    now += ms(3.1);
-    const bool told = engine.tell(now).pending.has_value();
-    if (told) {
-      engine.heard(Behind{true, 0});
-    } else {
-      now += ms(6.9);
-    }
-    engine.completed(20 + static_cast<Slot>(step), now);
-    if (told) {
-      engine.heard(Behind{false, 6900});
-    }
+    engine.completed(slot, now + ms(2));
   }
   arrive(bucketOf(0), 28);
-  EXPECT_FALSE(engine.tell(now + ms(10)).pending) << "10 ms in each step are cheaper than staleness in each";
+  EXPECT_EQ(engine.tell(now + ms(2.9)).pending, std::nullopt);
+  EXPECT_TRUE(engine.tell(now + ms(3.1)).pending) << "one and a half times the 2 ms: 29 alone would not be worth it";
+}
+
+TEST_F(EngineTest, aSlotThatStaysIncompleteIsToldMoreAndMoreRarely) {
+  arrive(bucketOf(0));
+  int told = 0;
+  for (int i = 0; i < 5000; ++i) {
+    told += engine.tell(now + kGrace + ms(i)).pending ? 1 : 0;
+  }
+  EXPECT_LE(told, 14) << "5 s: 20, 40 ... 640, 640 ...";
+  EXPECT_GE(told, 10);
 }
 
 TEST_F(EngineTest, nobodyIsAskedAheadOfAnExactOperationInEachStep) {
