@@ -3,6 +3,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
@@ -189,10 +190,13 @@ TEST_F(CarrierTest, inDropASumOfAllIsNotScaled) {
 }
 
 TEST_F(CarrierTest, aPromiseThatIsNotKeptInTimeIsAnError) {
-  make(MitigationMode::kDrop, std::chrono::milliseconds(0));
+  make(MitigationMode::kDrop, std::chrono::milliseconds(500));
   arrive(first);
   request(1);
   const auto work = arrive(second);
+  carrier->look();
+  EXPECT_FALSE(work->isCompleted());
+  std::this_thread::sleep_for(std::chrono::milliseconds(510));
   carrier->look();
   EXPECT_TRUE(work->isCompleted());
   EXPECT_THROW(work->wait(), std::runtime_error);
