@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 SETTING = "STRAGGLER_FORCE_PARTICIPATION"
+SCHEMA = 1
 NUMBERS = ("slot", "reached", "root", "reduction", "dtype", "elements", "bytes")
 
 
@@ -92,6 +93,8 @@ def _lines(file: Path) -> list[dict[str, Any]]:
 
 
 def _check_start(line: dict[str, Any], where: str, world_size: int, mode: str) -> None:
+    if line.get("schema") != SCHEMA:
+        raise ValueError(f"{where} is of record schema {line.get('schema')}; allowed: {SCHEMA}")
     if line.get("world_size") != world_size:
         raise ValueError(f"{where} is of a run of {line.get('world_size')} ranks; allowed: one of {world_size}")
     if line.get("mode") != mode:

@@ -423,14 +423,14 @@ TEST(StoreExchange, whatTheRootPublishesIsFoundOnceByEveryRank) {
 
 TEST(StoreExchange, whereNothingIsForgottenOnlyNewsIsPublished) {
   const std::vector<int> ranks = {0, 1};
-  const auto figuresArrive = [&ranks](const StorePtr& store) {
+  const auto figuresArrive = [&ranks](const StorePtr& store, milliseconds patience) {
     StoreExchange root(store, 0, ranks);
     StoreExchange one(store, 1, ranks);
     root.publish(frame(0, 1), Exchange::Publication::kFigures);
-    return published(one, milliseconds(500)).has_value();
+    return published(one, patience).has_value();
   };
-  EXPECT_TRUE(figuresArrive(libuvStore()));
-  EXPECT_FALSE(figuresArrive(fileStore()));
+  EXPECT_TRUE(figuresArrive(libuvStore(), milliseconds(10'000)));
+  EXPECT_FALSE(figuresArrive(fileStore(), milliseconds(500)));
 }
 
 TEST(StoreExchange, moreThanItsBoundIsNeitherPublishedNorBelieved) {
