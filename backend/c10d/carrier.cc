@@ -27,7 +27,11 @@ Engine::Options bounded(Engine::Options options, std::chrono::milliseconds timeo
 }  // namespace
 
 Carrier::Carrier(BackendPtr inner, Engine::Options options, std::chrono::milliseconds timeout)
-    : inner_(std::move(inner)), mode_(options.mode), engine_(bounded(std::move(options), timeout)), timeout_(timeout) {}
+    : inner_(std::move(inner)),
+      mode_(options.mode),
+      engine_(bounded(std::move(options), timeout)),
+      residuals_(inner_->getSize()),
+      timeout_(timeout) {}
 
 // ---- The user's threads ----
 

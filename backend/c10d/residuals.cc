@@ -11,7 +11,15 @@ at::Tensor wide(const at::Tensor& tensor) {
                                  /*copy=*/true);
 }
 
+constexpr double kLargestHalf = 65504;
+
 }  // namespace
+
+// float16 ends at 65,504: that the sum of all ranks' contributions may not exceed, unless their own gradients do.
+at::Tensor Residuals::withinHalf(const at::Tensor& sum, const at::Tensor& own) const {
+  const at::Tensor bound = own.abs().clamp_min(kLargestHalf / ranks_);
+  return at::max(at::min(sum, bound), -bound);
+}
 
 bool Residuals::add(BucketId bucket, const at::Tensor& gradient, double scale) {
   if (!at::isfinite(gradient).all().item<bool>()) {
@@ -40,8 +48,9 @@ at::Tensor Residuals::moveInto(BucketId bucket, at::Tensor& contribution, double
     return before;
   }
   // The sum is rounded to the bucket's type; what that cuts off is owed still.
-  at::Tensor rest = wide(flat).add_(scaled);
-  flat.copy_(rest);
+  const at::Tensor own = wide(flat);
+  at::Tensor rest = own.add(scaled);
+  flat.copy_(flat.scalar_type() == at::kHalf ? withinHalf(rest, own) : rest);
   rest.sub_(flat);
   rest.div_(scale);
   if (rest.any().item<bool>()) {

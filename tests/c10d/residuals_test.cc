@@ -9,7 +9,7 @@ namespace straggler {
 namespace {
 
 TEST(Residuals, whatIsOwedIsAddedUpAndMovedOnce) {
-  Residuals residuals;
+  Residuals residuals(4);
   EXPECT_TRUE(residuals.add(0, at::full({2}, 3.0), 1));
   EXPECT_TRUE(residuals.add(0, at::full({2}, 4.0), 1));
   at::Tensor contribution = at::full({2}, 10.0);
@@ -19,7 +19,7 @@ TEST(Residuals, whatIsOwedIsAddedUpAndMovedOnce) {
 }
 
 TEST(Residuals, theUsersGradientIsCopied) {
-  Residuals residuals;
+  Residuals residuals(4);
   at::Tensor gradient = at::full({2}, 3.0);
   residuals.add(0, gradient, 1);
   gradient.fill_(100);
@@ -27,7 +27,7 @@ TEST(Residuals, theUsersGradientIsCopied) {
 }
 
 TEST(Residuals, whatRoundingCutsOffIsStillOwed) {
-  Residuals residuals;
+  Residuals residuals(4);
   residuals.add(0, at::full({1}, 0.5, at::kBFloat16), 1);
   at::Tensor contribution = at::full({1}, 256.0, at::kBFloat16);  // the next number is 258
   residuals.moveInto(0, contribution, 1, false);
@@ -37,19 +37,19 @@ TEST(Residuals, whatRoundingCutsOffIsStillOwed) {
 }
 
 TEST(Residuals, doubleStaysDouble) {
-  Residuals residuals;
+  Residuals residuals(4);
   residuals.add(0, at::full({1}, 1e-12, at::kDouble), 1);
   EXPECT_EQ(residuals.all().at(0).scalar_type(), at::kDouble);
 }
 
 TEST(Residuals, whatIsNotFiniteIsRefused) {
-  Residuals residuals;
+  Residuals residuals(4);
   EXPECT_FALSE(residuals.add(0, at::full({2}, std::numeric_limits<double>::infinity()), 1));
   EXPECT_TRUE(residuals.all().empty());
 }
 
 TEST(Residuals, theScaleIsTakenOffAndPutOn) {
-  Residuals residuals;
+  Residuals residuals(4);
   residuals.add(0, at::full({1}, 24.0), 8);
   EXPECT_EQ(residuals.all().at(0).item<double>(), 3);
   at::Tensor contribution = at::zeros({1});
@@ -58,10 +58,28 @@ TEST(Residuals, theScaleIsTakenOffAndPutOn) {
 }
 
 TEST(Residuals, anEarlierRunsIsTakenOver) {
-  Residuals residuals;
+  Residuals residuals(4);
   residuals.restore(0, at::full({1}, 5.0));
   residuals.add(0, at::full({1}, 1.0), 1);
   EXPECT_EQ(residuals.all().at(0).item<double>(), 6);
+}
+
+TEST(Residuals, aSumOfFloat16StaysFinite) {
+  Residuals residuals(4);
+  residuals.add(0, at::full({1}, 15'000.0, at::kHalf), 1);
+  at::Tensor contribution = at::full({1}, 15'000.0, at::kHalf);
+  residuals.moveInto(0, contribution, 1, false);
+  EXPECT_LE(4 * contribution.item<double>(), 65'504);
+  EXPECT_EQ(contribution.item<double>() + residuals.all().at(0).item<double>(), 30'000);
+}
+
+TEST(Residuals, aRanksOwnGradientIsNeverCut) {
+  Residuals residuals(4);
+  residuals.add(0, at::full({1}, -100.0, at::kHalf), 1);
+  at::Tensor contribution = at::full({1}, -60'000.0, at::kHalf);
+  residuals.moveInto(0, contribution, 1, false);
+  EXPECT_EQ(contribution.item<double>(), -60'000);
+  EXPECT_EQ(residuals.all().at(0).item<double>(), -100);
 }
 
 }  // namespace

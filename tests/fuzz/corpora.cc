@@ -13,9 +13,11 @@
 #include <vector>
 
 #include "backend/exchange/codec.h"
+#include "backend/mitigate/control_codec.h"
 #include "tests/fakes/operations.h"
 #include "tests/fakes/ranks.h"
 #include "tests/fakes/simulated_rank.h"
+#include "tests/fakes/slot_operations.h"
 
 namespace straggler {
 namespace {
@@ -176,11 +178,33 @@ void addModels(Corpora& corpora) {
   corpora.add("model", "two-clocks", arrivals);
 }
 
+// ---- Control messages ----
+
+void addControl(Corpora& corpora) {
+  const SlotRange range{3, {broadcastFrom(0), bucketOf(0)}};
+  const auto add = [&corpora](const std::string& name, const ControlMessage& message) {
+    corpora.add("control", name, encodeControl(message));
+  };
+  add("pending", PendingReport{2, true, range});
+  add("caught-up", CaughtUp{2, 4, 600'000});
+  add("refusal", Refusal{3, true});
+  add("request", JoinRequest{range});
+  add("request-next", JoinRequest{{2, {bucketOf(0)}}});
+  add("behind", Behind{true, 0});
+  add("behind-no-more", Behind{false, 600'000});
+  add("reservation", Reservation{1, 3, true});
+  add("announcement", Announcement{0, 3});
+  add("acknowledgement", Acknowledgement{1, 3});
+  add("go", Go{2, 3});
+}
+
 // ---- Text ----
 
 void addTexts(Corpora& corpora) {
   corpora.add("settings", "all",
               "DIR=/tmp/records\nINTERCEPT=gloo,nccl\nINJECT=rank=1\nWINDOW=20\nRULE=median\nMULTIPLIER=2.5\n");
+  corpora.add("settings", "mitigation",
+              "MITIGATE=carry\nSTALENESS=8\nGRACE_MS=auto\nQUORUM=0.5\nFORCE_PARTICIPATION=/tmp/records\n");
   corpora.add("settings", "refused", "WINDOW=0\nRULE=mean\nMULTIPLIER=inf\nINTERCEPT=mpi\n");
   corpora.add("settings", "unknown", "WINDOWS=10\nWINDOW=1000\nWINDOW=1001\n");
   corpora.add("delay_rules", "every-field",
@@ -202,6 +226,7 @@ int main(int count, char** words) {
   straggler::addLimits(corpora);
   straggler::addTimesFarApart(corpora);
   straggler::addModels(corpora);
+  straggler::addControl(corpora);
   straggler::addTexts(corpora);
   return corpora.complete() ? 0 : 1;
 }

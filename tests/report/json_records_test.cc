@@ -7,8 +7,10 @@
 #include <gtest/gtest.h>
 
 #include "backend/report/json_reporter.h"
+#include "backend/report/participation_records.h"
 #include "tests/fakes/operations.h"
 #include "tests/fakes/reports.h"
+#include "tests/fakes/slot_operations.h"
 #include "tests/fakes/temporary_folder.h"
 
 namespace straggler {
@@ -68,6 +70,9 @@ std::vector<std::string> oneOfEach() {
       toJson(1, RankCounters{900, 1, 2, 3, true}),
       toJson(1, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 3'250'000}),
       toJson(1, MitigationSummary{false, "drop", "only Gloo is mitigated"}),
+      participationStart(1, 4, MitigationMode::kCarry, 8),
+      toJson(1, Participation{7, 5, bucketOf(2)}),
+      toJson(1, Participation{6, 5, broadcastFrom(3)}),
       toJson(1, kGroup, synchronous(1, 2)),
       toJson(1, kGroup, waited(1, 2, 3)),
       toJson(1, kGroup, bucket(7, 1, 3)),
@@ -207,6 +212,14 @@ TEST(JsonReporter, verdictIsWrittenWhenItIsToldAndNotAgainAtTheEnd) {
   report.verdict.excessMs = 9;  // its figures have moved on
   reporter.ended(report);
   EXPECT_EQ(linesOf(folder / "job.jsonl").size(), 2U) << "the report alone";
+}
+
+TEST(JsonRecords, participationTellsTheSlotAndHowFarTheRankWas) {
+  EXPECT_EQ(participationStart(3, 4, MitigationMode::kDrop, 8),
+            R"({"schema":1,"type":"participation_start","rank":3,"world_size":4,"mode":"drop","staleness":8})");
+  EXPECT_EQ(toJson(3, Participation{7, 5, bucketOf(2)}),
+            R"({"schema":1,"type":"participation","rank":3,"slot":7,"reached":5,"kind":"all_reduce","bucket":2,)"
+            R"("root":0,"reduction":0,"dtype":6,"elements":64,"bytes":256,"scale":1})");
 }
 
 TEST(JsonReporter, verdictThatWasNeverToldIsWrittenAtTheEnd) {
