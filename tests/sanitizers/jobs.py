@@ -46,6 +46,43 @@ dist.destroy_process_group()
 assert RANK > 0 or torch_straggler.report().steps > 0
 """
 
+# Late ranks whose slots are filled, in buckets and broadcasts, while another thread looks at the ledger.
+MITIGATION = """
+import threading, torch_straggler
+init()
+torch.manual_seed(1)
+layers = [torch.nn.Linear(64, 64) for _ in range(4)]
+layers.append(torch.nn.BatchNorm1d(64))
+model = torch.nn.parallel.DistributedDataParallel(torch.nn.Sequential(*layers), bucket_cap_mb=0.02)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+running = True
+
+def look():
+    while running:
+        torch_straggler.ledger()
+        torch_straggler.state_dict()
+        time.sleep(0.02)
+
+looker = threading.Thread(target=look)
+looker.start()
+for step in range(80):
+    if step > 25 and step % 7 == RANK:
+        time.sleep(0.15)
+    if step == 79:
+        torch_straggler.flush()
+    optimizer.zero_grad()
+    model(torch.randn(8, 64)).sum().backward()
+    optimizer.step()
+running = False
+looker.join()
+ledger = torch_straggler.ledger()
+assert all(row.pending == 0 for row in ledger.buckets)
+filled = torch.tensor([ledger.filled_by_proxy])
+dist.all_reduce(filled)
+assert filled.item() > 0
+dist.destroy_process_group()
+"""
+
 # Works that are waited for, here and in another thread, polled, chained to, and dropped.
 WORKS = """
 import gc, threading
@@ -238,6 +275,8 @@ if RANK == 0:
 
 JOBS = {
     "training with a report in between": Script(3, TRAINING),
+    "late ranks, carried": Script(3, MITIGATION, {"STRAGGLER_MITIGATE": "carry", "STRAGGLER_GRACE_MS": "5"}),
+    "late ranks, dropped": Script(3, MITIGATION, {"STRAGGLER_MITIGATE": "drop", "STRAGGLER_GRACE_MS": "5"}),
     "works waited for and dropped": Script(2, WORKS),
     "groups of several threads": Script(4, GROUPS),
     "FSDP2": Script(2, SHARDED),
