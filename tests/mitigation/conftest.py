@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from outcomes import Outcomes
-from program_table import PROGRAMS
+from program_table import BY_NAME
 from programs import Program
 from ranks import Job, run_ranks
 
@@ -14,14 +14,14 @@ from ranks import Job, run_ranks
 @pytest.fixture(scope="session")
 def outcomes(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Outcomes:
     asked = {
-        item.callspec.params["program"].name
+        value.name
         for item in request.session.items
-        if isinstance(item, pytest.Function)
-        and hasattr(item, "callspec")
-        and isinstance(item.callspec.params.get("program"), Program)
+        if isinstance(item, pytest.Function) and hasattr(item, "callspec")
+        for value in item.callspec.params.values()
+        if isinstance(value, Program)
     }
     outcomes = Outcomes(tmp_path_factory.mktemp("programs"))
-    chosen = [program for program in PROGRAMS if program.name in asked]
+    chosen = [program for program in BY_NAME.values() if program.name in asked]
     outcomes.run(sorted(chosen, key=lambda program: -program.ranks))  # ranks that are not needed any more end
     return outcomes
 

@@ -1,5 +1,7 @@
 """The programs of the closed form, by the number of ranks that they run on."""
 
+from typing import Any
+
 from programs import Program
 
 VIEWS = {"bucket_cap_mb": 1e-5, "gradient_as_bucket_view": True}
@@ -84,4 +86,23 @@ PROGRAMS = (
     Program("drop_3", "drop, staleness 3", mode="drop", staleness=3, late=(0, 2), seed=40),
     Program("drop_two_models", "drop, two equal DDP models", mode="drop", models=2, seed=41),
 )
-BY_NAME = {program.name: program for program in PROGRAMS}
+# Floats, whose bits tell in which order they were added.
+FLOATS = (
+    Program("floats", "floats, momentum", floats=True, optimizer="momentum", seed=50),
+    Program("floats_3", "floats, staleness 3", floats=True, staleness=3, seed=51, late=(0, 2), often=0.3),
+    Program("floats_views", "floats, two models", floats=True, models=2, ddp=VIEWS, seed=52),
+)
+
+
+def recorded(name: str, title: str, **options: Any) -> tuple[Program, Program]:
+    """A run, and its repetition with other stalls."""
+    force = {"STRAGGLER_FORCE_PARTICIPATION": f"{{folder}}/{name}"}
+    forced = {"stalls": 1, "late": (0, 2), "settings": force}
+    return Program(name, title, **options), Program(f"{name}_forced", f"{title}, forced", **{**options, **forced})
+
+
+FORCED = (
+    *recorded("recorded", "carry", floats=True, optimizer="momentum", seed=60),
+    *recorded("recorded_drop", "drop", floats=True, mode="drop", staleness=3, seed=61),
+)
+BY_NAME = {program.name: program for program in (*PROGRAMS, *FLOATS, *FORCED)}

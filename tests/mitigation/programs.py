@@ -68,13 +68,15 @@ class Program:
     often: float = 0.15  # of the steps of a late rank
     stall_ms: tuple[float, float] = (40, 80)
     seed: int = 1
+    stalls: int = 0  # another seed, of the stalls alone
+    floats: bool = False  # a loss that is not linear: gradients depend on what was applied before
     mode: str = "carry"
     staleness: int = 8
     # Why no slot may be filled: a pattern that its reason must match. None: slots must be filled.
     stands_down: str | None = None
     # Whether slots may have been filled before it stood down.
     armed_at_first: bool = False
-    settings: dict[str, str] = field(default_factory=dict)
+    settings: dict[str, str] = field(default_factory=dict)  # {folder}: that of all records
 
     @property
     def learning_rate(self) -> float:
@@ -103,6 +105,8 @@ def batch(program: Program, rank: int, step: int, micro: int, model: int) -> lis
     pairs = []
     for inputs, outputs, _ in program.heads:
         x, t = drawn.integers(-top, top + 1, (BATCH, inputs)), drawn.integers(-top, top + 1, (BATCH, outputs))
+        if program.floats:
+            x, t = drawn.normal(size=(BATCH, inputs)), drawn.normal(size=(BATCH, outputs))
         pairs.append((x.astype(np.float64), t.astype(np.float64)))
     if (rank, step) in program.poisoned:
         x, t = pairs[-1]
@@ -135,7 +139,7 @@ def stall(program: Program, rank: int, step: int) -> tuple[float, bool]:
     """Seconds for which a rank sleeps in a step, and whether it does in the backward."""
     if program.evaluates and rank == 0 and step > ARMED and step % 10 == 5:
         return 0.08, False
-    drawn = generator(program, 3, rank, step)
+    drawn = generator(program, 3, rank, step, program.stalls)
     low, high = program.stall_ms
     seconds, inside = drawn.uniform(low, high) / 1000, bool(drawn.random() < 0.3)
     if rank not in program.late or step <= ARMED:
@@ -213,6 +217,13 @@ def digest(tensors: list[torch.Tensor]) -> str:
     return total.hexdigest()
 
 
+def optimizer_of(program: Program, parameters: list[torch.nn.Parameter]) -> torch.optim.Optimizer:
+    rate = program.learning_rate
+    if program.optimizer == "adamw":
+        return torch.optim.AdamW(parameters, lr=rate)
+    return torch.optim.SGD(parameters, lr=rate, momentum=0.9 if program.optimizer == "momentum" else 0.0)
+
+
 # ---- One rank --------------------------------------------------------------------------------------------------------
 
 
@@ -226,11 +237,7 @@ class Training:
             for model in self.models:
                 model.register_comm_hook(None, getattr(default_hooks, program.hook))
         self.parameters = [parameter for model in self.models for parameter in model.parameters()]
-        self.optimizer = {
-            "sgd": lambda: torch.optim.SGD(self.parameters, lr=program.learning_rate),
-            "momentum": lambda: torch.optim.SGD(self.parameters, lr=program.learning_rate, momentum=0.9),
-            "adamw": lambda: torch.optim.AdamW(self.parameters, lr=program.learning_rate),
-        }[program.optimizer]()
+        self.optimizer = optimizer_of(program, self.parameters)
         self.scaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=4) if program.scaler else None
         self.digests: list[str] = []
         self.reduced: list[Array] = []
@@ -260,27 +267,36 @@ class Training:
         self.digests.append(digest(self.parameters))
 
     def backward(self, model: DistributedDataParallel, number: int, step: int, micro: int, may_stall: bool) -> None:
-        program, rank = self.program, self.rank
-        pairs = batch(program, rank, step, micro, number)
-        seconds, inside = stall(program, rank, step) if may_stall else (0.0, False)
+        seconds, inside = stall(self.program, self.rank, step) if may_stall else (0.0, False)
         if seconds and not inside:
             time.sleep(seconds)
-        inputs = [torch.tensor(x, dtype=torch.float32) for x, _ in pairs]
-        targets = [torch.tensor(t, dtype=torch.float32) for _, t in pairs]
-        used = [uses(program, rank, step, head) for head in range(len(pairs))]
-        norm = None
-        if program.batch_norm:
-            x, t = normalised(program, rank, step, micro)
-            norm, target = (torch.tensor(part, dtype=torch.float32) for part in (x, t))
-            targets.append(target)
-        outputs = model(inputs, used, step % program.every == 0, norm)
-        if seconds and inside:
-            # The gradient of the head that comes first is late by this: later buckets are, earlier ones are not.
-            outputs[0].register_hook(lambda gradient: time.sleep(seconds))
-        loss = sum((y * t).sum() for y, t in zip(outputs, targets, strict=True) if y is not None)
+        loss = loss_of(self.program, model, self.rank, step, micro, number, seconds if inside else 0)
         (self.scaler.scale(loss) if self.scaler else loss).backward()
-        if program.reduces_loss:
+        if self.program.reduces_loss:
             dist.all_reduce(loss.detach().clone())
+
+
+def loss_of(
+    program: Program, module: torch.nn.Module, rank: int, step: int, micro: int, model: int, sleeps: float
+) -> torch.Tensor:
+    """The loss of a batch. `sleeps`: seconds for which the gradient of the first head is late in the backward."""
+    pairs = batch(program, rank, step, micro, model)
+    inputs = [torch.tensor(x, dtype=torch.float32) for x, _ in pairs]
+    targets = [torch.tensor(t, dtype=torch.float32) for _, t in pairs]
+    used = [uses(program, rank, step, head) for head in range(len(pairs))]
+    norm = None
+    if program.batch_norm:
+        norm, target = (torch.tensor(part, dtype=torch.float32) for part in normalised(program, rank, step, micro))
+        targets.append(target)
+    outputs = module(inputs, used, step % program.every == 0, norm)
+    if sleeps:
+        # Its bucket, and those that come later, are late; those before are not.
+        outputs[0].register_hook(lambda gradient: time.sleep(sleeps))
+    if program.floats:
+        losses = [torch.square(y - t).mean() for y, t in zip(outputs, targets, strict=True)]
+    else:
+        losses = [(y * t).sum() for y, t in zip(outputs, targets, strict=True) if y is not None]
+    return torch.stack(losses).sum()
 
 
 def train(program: Program, rank: int) -> dict[str, Any]:
@@ -340,7 +356,7 @@ def configure(program: Program, folder: Path) -> None:
         "STRAGGLER_MITIGATE": program.mode,
         "STRAGGLER_STALENESS": str(program.staleness),
         "STRAGGLER_GRACE_MS": "5",
-        **program.settings,
+        **{name: value.format(folder=folder) for name, value in program.settings.items()},
     }
 
 
