@@ -1,5 +1,6 @@
 """The programs of the closed form, by the number of ranks that they run on."""
 
+from dataclasses import replace
 from typing import Any
 
 from programs import Program
@@ -105,4 +106,29 @@ FORCED = (
     *recorded("recorded", "carry", floats=True, optimizer="momentum", seed=60),
     *recorded("recorded_drop", "drop", floats=True, mode="drop", staleness=3, seed=61),
 )
-BY_NAME = {program.name: program for program in (*PROGRAMS, *FLOATS, *FORCED)}
+# Of chaos.py: all ranks are late, for up to 20 ms, and control messages are lost.
+POISONED = 97  # each such step one rank has a gradient that is not finite
+
+
+def chaotic(name: str, title: str, **options: Any) -> Program:
+    stalls = {"late": (0, 1, 2, 3), "often": 0.03, "stall_ms": (1, 20)}
+    settings = {"STRAGGLER_INJECT": "where=control,probability=0.3,ms=10"}
+    return Program(name, title, **{**stalls, "settings": settings, **options})
+
+
+CHAOS = (
+    chaotic("chaos_momentum", "SGD with momentum", optimizer="momentum", seed=70),
+    chaotic("chaos_adamw", "AdamW", optimizer="adamw", seed=71, staleness=3),
+    chaotic("chaos_scaler", "GradScaler that skips steps", scaler=True, seed=72, heads=((3, 5, True), (1, 1, False))),
+    chaotic("chaos_accumulation", "accumulation", micro=2, seed=73),
+    chaotic("chaos_clipping", "clipping", clip=True, seed=74, ddp=VIEWS, staleness=3),
+    chaotic("chaos_batch_norm", "BatchNorm", batch_norm=True, seed=75),
+)
+
+
+def of_steps(program: Program, steps: int) -> Program:
+    poisoned = tuple((step // POISONED % program.ranks, step) for step in range(40, steps, POISONED))
+    return replace(program, steps=steps, poisoned=poisoned if program.scaler else ())
+
+
+BY_NAME = {program.name: program for program in (*PROGRAMS, *FLOATS, *FORCED, *CHAOS)}
