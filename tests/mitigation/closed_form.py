@@ -44,7 +44,10 @@ def brought(program: Program, rank: int, steps: int) -> Array:
         np.concatenate([gradient(program, rank, step, model) for model in range(program.models)])
         for step in range(min(steps, steps_of(program, rank)) if program.fewer else steps)
     ]
-    return np.stack(made) / program.ranks
+    if not program.effective:
+        return np.stack(made) / program.ranks
+    taking_part = [sum(step < steps_of(program, other) for other in range(program.ranks)) for step in range(len(made))]
+    return np.stack(made) / np.array(taking_part)[:, None]
 
 
 def expected(program: Program, steps: int) -> Array:

@@ -64,7 +64,32 @@ def contribution(brought: Contribution, made: list[torch.Tensor], step: int, pla
     return own + owed
 
 
-def replay(program: Program, folder: Path) -> dict[str, int | bool]:
+def loss(program: Program, modules: list[Heads]) -> float:
+    """Over the batches of the first 50 steps, of all ranks."""
+    with torch.no_grad():
+        losses = [
+            loss_of(program, module, rank, step, 0, model, 0)
+            for model, module in enumerate(modules)
+            for rank in range(program.ranks)
+            for step in range(50)
+        ]
+    return float(torch.stack(losses).mean())
+
+
+def synchronous(program: Program, steps: int) -> tuple[float, float]:
+    """The loss before and after training in which nobody is ever late."""
+    modules = [Heads(program, model) for model in range(program.models)]
+    parameters = [p for module in modules for p in module.parameters()]
+    optimizer, before = optimizer_of(program, parameters), loss(program, modules)
+    for step in range(steps):
+        total = torch.stack([gradient(program, modules, rank, step) for rank in range(program.ranks)]).sum(0)
+        for parameter, place in zip(parameters, segments(program), strict=True):
+            parameter.grad = total[place].view_as(parameter)
+        optimizer.step()
+    return before, loss(program, modules)
+
+
+def replay(program: Program, folder: Path) -> dict[str, int | bool | float]:
     seen: Array = read(folder, program, 0)["reduced"]
     log = Participation(program, folder / program.name)
     said = {b: dict(log.contributions(b)) for b in log.buckets()}
@@ -97,7 +122,9 @@ def replay(program: Program, folder: Path) -> dict[str, int | bool]:
         optimizer.step()
     end = torch.cat([p.detach().reshape(-1) for p in parameters]).numpy().astype(np.float64)
     same = bool(np.array_equal(end, read(folder, program, 0)["end_after_flush"]))
-    return {"equal": equal, "results": results, "partial": partial, "parameters": same}
+    counts = {"equal": equal, "results": results, "partial": partial, "parameters": same}
+    before, after = synchronous(program, len(seen))
+    return counts | {"loss": loss(program, modules), "synchronous": after, "at the start": before}
 
 
 if __name__ == "__main__":

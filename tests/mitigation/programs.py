@@ -60,6 +60,7 @@ class Program:
     unused: bool = False  # heads that are left out, by rank and step
     join: bool = False
     fewer: int = 0  # batches that rank 1 has less
+    effective: bool = False  # Join divides by the number of ranks that still take part
     hook: str = ""  # of default_hooks
     reduces_loss: bool = False
     stops_at: int | None = None  # rank 0 says so in a broadcast every 5 steps
@@ -69,6 +70,7 @@ class Program:
     stall_ms: tuple[float, float] = (40, 80)
     seed: int = 1
     stalls: int = 0  # another seed, of the stalls alone
+    together: bool = False  # the late ranks are late in the same steps
     floats: bool = False  # a loss that is not linear: gradients depend on what was applied before
     mode: str = "carry"
     staleness: int = 8
@@ -139,7 +141,9 @@ def stall(program: Program, rank: int, step: int) -> tuple[float, bool]:
     """Seconds for which a rank sleeps in a step, and whether it does in the backward."""
     if program.evaluates and rank == 0 and step > ARMED and step % 10 == 5:
         return 0.08, False
-    drawn = generator(program, 3, rank, step, program.stalls)
+    drawn = generator(
+        program, 3, program.late[0] if program.together and rank in program.late else rank, step, program.stalls
+    )
     low, high = program.stall_ms
     seconds, inside = drawn.uniform(low, high) / 1000, bool(drawn.random() < 0.3)
     if rank not in program.late or step <= ARMED:
@@ -241,6 +245,7 @@ class Training:
         self.scaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=4) if program.scaler else None
         self.digests: list[str] = []
         self.reduced: list[Array] = []
+        self.places: list[list[int]] = []  # where gradients lie
         self.start = self.flat()
 
     def flat(self) -> Array:
@@ -257,6 +262,7 @@ class Training:
             self.scaler.unscale_(self.optimizer)
         zero = [torch.zeros(p.numel()) if p.grad is None else p.grad.reshape(-1) for p in self.parameters]
         self.reduced.append(torch.cat(zero).numpy().copy())
+        self.places.append([0 if p.grad is None else p.grad.data_ptr() for p in self.parameters])
         if self.program.clip:
             torch.nn.utils.clip_grad_norm_(self.parameters, 1.0)
         if self.scaler:
@@ -302,8 +308,9 @@ def loss_of(
 def train(program: Program, rank: int) -> dict[str, Any]:
     """Makes all steps, then one after a flush; gives what was seen."""
     training = Training(program, rank)
-    joined = training.models[0].join(throw_on_early_termination=False) if program.join else contextlib.nullcontext()
-    with joined:
+    initial = not program.effective
+    joined = training.models[0].join(divide_by_initial_world_size=initial)
+    with joined if program.join else contextlib.nullcontext():
         for step in range(steps_of(program, rank)):
             training.step(step)
             if program.stops_at is not None and step % 5 == 0:
@@ -320,6 +327,7 @@ def train(program: Program, rank: int) -> dict[str, Any]:
         "start": training.start,
         "reduced": np.stack(training.reduced),
         "digests": training.digests,
+        "places": training.places,
         "buffers": [d for model in training.models for d in model.module.seen],
         **seen,
         "end_after_flush": training.flat(),

@@ -69,6 +69,28 @@ def test_the_ledger_counts_what_the_log_says(program: Program, outcomes: Outcome
             assert bucket["late"] + bucket["dropped"] + bucket["pending"] == filled
 
 
+@pytest.mark.parametrize("program", [param for param in LOGGED if param.values[0].together])
+def test_a_rank_that_is_in_time_alone_is_all_there_is(program: Program, outcomes: Outcomes) -> None:
+    """Its own gradient, as `each_result` shows: neither zeros, nor in drop divided by the world size."""
+    outcomes.of(program)
+    log = Participation(program, outcomes.records[program.name])
+    own = [sum(c.own for c in all_of) for bucket in log.buckets() for _, all_of in log.contributions(bucket)]
+    assert own.count(1) > 3
+
+
+@pytest.mark.parametrize("program", LOGGED)
+def test_every_rank_makes_the_same_collectives(program: Program, outcomes: Outcomes) -> None:
+    """As it sees them itself, whoever filled its slots: as many, of the same kind and size, in the same order."""
+    outcomes.of(program)
+    made = []
+    for rank in range(program.ranks):
+        lines = (outcomes.records[program.name] / f"rank-{rank:05}.jsonl").read_text().splitlines()
+        fields = ("collective_seq_id", "kind", "bytes", "state")
+        made.append([tuple(json.loads(line)[name] for name in fields) for line in lines])
+    assert made == [made[0]] * program.ranks
+    assert {state for *_, state in made[0]} == {"completed"}
+
+
 @pytest.mark.parametrize("program", [pytest.param(program, id=program.name) for program in FLOATS])
 def test_gloo_given_the_log_reproduces_every_result_bitwise(program: Program, outcomes: Outcomes) -> None:
     """Process groups of gloo on threads of one process, gradients computed anew: see oracle.py."""
@@ -87,6 +109,8 @@ def test_gloo_given_the_log_reproduces_every_result_bitwise(program: Program, ou
     assert said["equal"] == said["results"] >= 45 * len(program.sizes), said
     assert said["partial"] > 0
     assert said["parameters"]
+    # A convex problem: of the loss that training takes away, lateness costs a tenth at most.
+    assert said["loss"] <= said["synchronous"] + 0.1 * said["at the start"], said
 
 
 @pytest.mark.parametrize(
