@@ -132,7 +132,7 @@ def wrongs(program: Program, seen: list[dict[str, Any]]) -> list[str]:
         difference = np.where(compared, missing - applied, 0).sum(0) - owed(program, seen, name)
         # What BatchNorm divides, and gradients that are not finite and what they took with them, are no exact sums.
         exact = [place for place in segments(program) if is_exact(program, place)]
-        rounding = [place for place in segments(program)[-2:-1] if program.batch_norm]
+        rounding = [place for place in segments(program)[-1:] if program.batch_norm]
         if any(np.any(difference[place] != 0) for place in exact):
             found.append(f"{name}: the sums differ by {difference.tolist()}")
         if any(np.any(np.abs(difference[place]) > 1e-5 * steps) for place in rounding):
@@ -150,9 +150,7 @@ def wrongs(program: Program, seen: list[dict[str, Any]]) -> list[str]:
 
 
 def is_exact(program: Program, place: slice) -> bool:
-    poison = segments(program)[-1] if program.poisoned else None
-    weight = segments(program)[-2] if program.batch_norm else None
-    return place not in (poison, weight)
+    return place != segments(program)[-1] or not (program.poisoned or program.batch_norm)
 
 
 def finite(program: Program, steps: int, missing: Array) -> Array:

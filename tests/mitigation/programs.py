@@ -90,7 +90,7 @@ class Program:
         shapes: list[tuple[int, ...]] = []
         for inputs, outputs, bias in self.heads:
             shapes += [(outputs, inputs), *([(outputs,)] if bias else [])]
-        return [*shapes, *([(6,), (6,)] if self.batch_norm else [])]
+        return [*shapes, *([(4, 6)] if self.batch_norm else [])]
 
 
 # ---- What is known without running it --------------------------------------------------------------------------------
@@ -117,9 +117,9 @@ def batch(program: Program, rank: int, step: int, micro: int, model: int) -> lis
 
 
 def normalised(program: Program, rank: int, step: int, micro: int) -> tuple[Array, Array]:
-    """Input and target of the BatchNorm layer."""
+    """Input and target of the layer behind BatchNorm."""
     drawn = generator(program, 2, rank, step, micro)
-    return drawn.integers(-3, 4, (8, 6)).astype(np.float64), drawn.integers(-3, 4, (8, 6)).astype(np.float64)
+    return drawn.integers(-3, 4, (8, 6)).astype(np.float64), drawn.integers(-3, 4, (8, 4)).astype(np.float64)
 
 
 def uses(program: Program, rank: int, step: int, head: int) -> bool:
@@ -180,11 +180,12 @@ class Heads(torch.nn.Module):
         super().__init__()
         self.how = program.forward
         self.layers = torch.nn.ModuleList(torch.nn.Linear(i, o, bias=bias) for i, o, bias in program.heads)
-        self.norm = torch.nn.BatchNorm1d(6) if program.batch_norm else None
+        self.norm = torch.nn.BatchNorm1d(6, affine=False) if program.batch_norm else None
+        self.behind = torch.nn.Linear(6, 4, bias=False) if program.batch_norm else None
         self.seen: list[str] = []  # digests of the buffers, as each forward finds them
         drawn = generator(program, 4, model)
         with torch.no_grad():
-            for parameter in self.layers.parameters():
+            for parameter in self.parameters():
                 parameter.copy_(torch.from_numpy(drawn.integers(-9, 10, tuple(parameter.shape))))
 
     def forward(
@@ -193,9 +194,9 @@ class Heads(torch.nn.Module):
         outputs: list[torch.Tensor | None] = []
         for layer, x, use in zip(self.layers, inputs, used, strict=True):
             outputs.append(self.head(layer, x, now) if use else None)
-        if self.norm is not None and norm is not None:
+        if self.norm and self.behind and norm is not None:
             self.seen.append(digest([self.norm.running_mean, self.norm.running_var]))
-            outputs.append(self.norm(norm))
+            outputs.append(self.behind(self.norm(norm)))
         return outputs
 
     def head(self, layer: torch.nn.Module, x: torch.Tensor, now: bool) -> torch.Tensor:
@@ -309,8 +310,9 @@ def train(program: Program, rank: int) -> dict[str, Any]:
     """Makes all steps, then one after a flush; gives what was seen."""
     training = Training(program, rank)
     initial = not program.effective
-    joined = training.models[0].join(divide_by_initial_world_size=initial)
-    with joined if program.join else contextlib.nullcontext():
+    # To make a Join is enough for DDP to take part in it.
+    join = training.models[0].join(divide_by_initial_world_size=initial) if program.join else contextlib.nullcontext()
+    with join:
         for step in range(steps_of(program, rank)):
             training.step(step)
             if program.stops_at is not None and step % 5 == 0:

@@ -22,7 +22,11 @@ pytestmark = pytest.mark.timeout(420)  # the first test waits for all programs
 LOGGED = [
     pytest.param(program, id=program.name)
     for program in PROGRAMS
-    if program.ddp and not program.stands_down and not program.scaler and program.ranks != 3
+    if program.ddp
+    and not program.stands_down
+    and not program.scaler
+    and program.ranks != 3
+    and program.forward in ("plain", "reentrant", "not reentrant")  # of other collectives, backwards have none
 ]
 
 
@@ -50,7 +54,7 @@ def test_each_result_is_the_sum_that_the_log_says(program: Program, outcomes: Ou
             expected[step, place] = total
     given = seen[0]["reduced"].astype(np.float64)
     if program.batch_norm or program.mode == "drop":
-        np.testing.assert_allclose(given, expected, rtol=1e-6, atol=1e-4)
+        np.testing.assert_allclose(given, expected, rtol=1e-5, atol=1e-4)
     else:
         np.testing.assert_array_equal(given, expected)
 
