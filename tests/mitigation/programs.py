@@ -76,6 +76,8 @@ class Program:
     staleness: int = 8
     # Why no slot may be filled: a pattern that its reason must match. None: slots must be filled.
     stands_down: str | None = None
+    # Ranks that it leaves alone: the root of DDP's broadcasts, which the others need in every step.
+    left_alone: tuple[int, ...] = ()
     # Whether slots may have been filled before it stood down.
     armed_at_first: bool = False
     settings: dict[str, str] = field(default_factory=dict)  # {folder}: that of all records

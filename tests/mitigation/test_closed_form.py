@@ -106,8 +106,9 @@ def test_slots_are_filled_by_proxy_or_it_stands_down_and_says_why(program: Progr
     filled = [ledger["filled_by_proxy"] for ledger in ledgers]
     if program.stands_down is None:
         assert all(filled[rank] > 0 for rank in program.late or (0,)), ledgers
-        assert [ledger["armed"] for ledger in ledgers] == [True] * program.ranks, ledgers
-        assert all(ledger["reason"] is None for ledger in ledgers)
+        for rank, ledger in enumerate(ledgers):
+            assert ledger["armed"] == (rank not in program.left_alone), ledgers
+            assert ("root" in ledger["reason"]) if rank in program.left_alone else (ledger["reason"] is None), ledgers
         return
     assert [ledger["armed"] for ledger in ledgers] == [False] * program.ranks, ledgers
     assert all(re.search(program.stands_down, ledger["reason"]) for ledger in ledgers), ledgers
