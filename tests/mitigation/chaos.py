@@ -33,8 +33,9 @@ RUN = f"""
 sys.path.insert(0, {str(HERE)!r})
 import program_table, programs
 from pathlib import Path
+store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
 program = program_table.of_steps(program_table.BY_NAME[os.environ["PROGRAM"]], int(os.environ["STEPS"]))
-programs.run([program], RANK, Path(os.environ["TEST_JOB"]), store_of_round)
+programs.run([program], RANK, Path(os.environ["TEST_JOB"]), store)
 """
 
 

@@ -13,8 +13,9 @@ RUN = f"""
 sys.path.insert(0, {str(HERE)!r})
 import programs, program_table
 from pathlib import Path
+store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
 named = [program_table.BY_NAME[name] for name in os.environ["PROGRAMS"].split(",")]
-programs.run(named, RANK, Path(os.environ["TEST_JOB"]), store_of_round)
+programs.run(named, RANK, Path(os.environ["TEST_JOB"]), store)
 """
 # On gloo, where nobody is ever late, the closed form must hold too: MITIGATION_BACKEND=gloo shows that a test is right.
 BACKEND = os.environ.get("MITIGATION_BACKEND", "straggler_gloo")

@@ -44,16 +44,16 @@ class Participation:
             lines = [json.loads(line) for line in (records / f"participation-rank-{rank}.jsonl").open()]
             self.heads.append(lines[0])
             self.filled.append([read(line) for line in lines[1:]])
-        # The slots of all buckets, in their order: the reductions of backwards. In the first step, before it knows in
-        # what order gradients come, DDP has one bucket for each model.
+        # The slots of all buckets, in their order: the reductions of backwards. In the first step, of a static graph in
+        # the first two, before it knows in what order gradients come, DDP has one bucket for each model.
         operations = [json.loads(line) for line in (records / "rank-00000.jsonl").open()]
-        self.slots = [
-            operation["collective_seq_id"]
-            for operation in operations
-            if operation["kind"] == "all_reduce" and operation["graph_task"] is not None
-        ][program.models :]
+        reduced = [op for op in operations if op["kind"] == "all_reduce" and op["graph_task"] is not None]
+        whole = 4 * segments(program)[-1].stop // program.models
+        sizes = {4 * (place.stop - place.start) for place in segments(program)}
+        self.first = sum(op["bytes"] == whole for op in reduced) // program.models
+        self.slots = [op["collective_seq_id"] for op in reduced if op["bytes"] in sizes]
         self.at_once = len(segments(program))  # buckets in a step
-        self.steps = 1 + len(self.slots) // self.at_once
+        self.steps = self.first + len(self.slots) // self.at_once
 
     def buckets(self) -> dict[int, slice]:
         """Where the parameter of each bucket that was ever filled lies: by size; among equal models, by order."""
@@ -71,11 +71,11 @@ class Participation:
         return places
 
     def contributions(self, bucket: int) -> Iterator[tuple[int, list[Contribution]]]:
-        """By step, from the second on: what each rank brought of a bucket."""
+        """By step, from the first that has the bucket on: what each rank brought of a bucket."""
         first = next(f.slot for lines in self.filled for f in lines if f.bucket == bucket)
         position = self.slots.index(first) % self.at_once
         of_bucket = self.slots[position :: self.at_once]
-        step_of = {slot: step for step, slot in enumerate(of_bucket, 1)}
+        step_of = {slot: step for step, slot in enumerate(of_bucket, self.first)}
         lines = [{f.slot: f for f in of_rank if f.bucket == bucket} for of_rank in self.filled]
         owed: list[list[int]] = [[] for _ in lines]  # slots that were filled for a rank, not brought since
         for slot in of_bucket:

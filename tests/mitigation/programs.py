@@ -15,7 +15,6 @@ import json
 import os
 import time
 import warnings
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import timedelta
 from pathlib import Path
@@ -372,18 +371,18 @@ def configure(program: Program, folder: Path) -> None:
     }
 
 
-def run(programs: list[Program], rank: int, folder: Path, fresh_store: Callable[[], dist.Store]) -> None:
+def run(programs: list[Program], rank: int, folder: Path, launcher: dist.Store) -> None:
     """Runs programs one after the other, each in a group of its own, and writes what each saw to the folder.
 
     A program that needs fewer ranks than there are leaves the others out.
     """
     warnings.simplefilter("ignore")
     for program in programs:
-        kept, store = dict(os.environ), fresh_store()
+        kept = dict(os.environ)
         if rank < program.ranks:
             configure(program, folder)
-            timeout = timedelta(seconds=30)
-            backend = os.environ["BACKEND"]
+            backend, timeout = os.environ["BACKEND"], timedelta(seconds=30)
+            store = dist.PrefixStore(program.name, launcher)
             dist.init_process_group(backend, store=store, rank=rank, world_size=program.ranks, timeout=timeout)
             seen = train(program, rank)
             dist.barrier()
