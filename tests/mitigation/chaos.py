@@ -34,8 +34,9 @@ sys.path.insert(0, {str(HERE)!r})
 import program_table, programs
 from pathlib import Path
 store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
-program = program_table.of_steps(program_table.BY_NAME[os.environ["PROGRAM"]], int(os.environ["STEPS"]))
-programs.run([program], RANK, Path(os.environ["TEST_JOB"]), store)
+named = [program_table.BY_NAME[name] for name in os.environ["PROGRAMS"].split(",")]
+long = [program_table.of_steps(program, int(os.environ["STEPS"])) for program in named]
+programs.run(long, RANK, Path(os.environ["TEST_JOB"]), store)
 """
 
 
@@ -65,8 +66,6 @@ class Result:
     """What came of one program; `wrong` is empty where all held."""
 
     program: Program
-    seconds: float
-    stops: int
     filled: int
     late: int
     dropped: int
@@ -75,7 +74,7 @@ class Result:
     wrong: list[str]
 
     def row(self) -> str:
-        cells = [self.program.title, self.program.steps, self.program.staleness, f"{self.seconds:.0f}", self.stops]
+        cells = [self.program.title, self.program.steps, self.program.staleness]
         cells += [self.filled, self.late, self.dropped, self.staleness, self.messages]
         return "| " + " | ".join(str(cell) for cell in [*cells, "; ".join(self.wrong) or "all hold"]) + " |"
 
@@ -84,8 +83,6 @@ COLUMNS = (
     "program",
     "steps",
     "staleness allowed",
-    "s",
-    "stops",
     "slots filled",
     "applied late",
     "dropped",
@@ -96,26 +93,37 @@ COLUMNS = (
 HEAD = f"| {' | '.join(COLUMNS)} |\n|{' --- |' * len(COLUMNS)}"
 
 
-def run(program: Program, steps: int, folder: Path, backend: str = "straggler_gloo", each: float = 0.2) -> Result:
-    """Runs a program for so many steps; `each`: seconds that a step may take at most, on average."""
-    program, stops = of_steps(program, steps), Stops(program.seed)
-    begun = time.monotonic()
-    settings = {"PROGRAM": program.name, "STEPS": str(steps), "BACKEND": backend}
-    run_ranks(folder, RUN, program.ranks, 60 + each * steps, disturb=stops, **settings).succeeded()
-    seen = [read(folder, program, rank) for rank in range(program.ranks)]
-    ledgers = [rank["ledger_after_flush"] for rank in seen if rank["ledger_after_flush"]]
-    buckets = [bucket for ledger in ledgers for bucket in ledger["buckets"]]
-    return Result(
-        program,
-        time.monotonic() - begun,
-        stops.count,
-        sum(ledger["filled_by_proxy"] for ledger in ledgers),
-        sum(bucket["late"] for bucket in buckets),
-        sum(bucket["dropped"] for bucket in buckets),
-        max((bucket["staleness_max"] for bucket in buckets), default=0),
-        sum(ledger["messages"] for ledger in ledgers),
-        wrongs(program, seen),
-    )
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one job."""
+
+    results: list[Result]
+    seconds: float
+    stops: int
+
+
+def run(programs: Sequence[Program], steps: int, folder: Path, backend: str, each: float = 0.2) -> Outcome:
+    """Runs each program for so many steps; `each`: seconds that a step may take at most, on average."""
+    stops, begun = Stops(programs[0].seed), time.monotonic()
+    settings = {"PROGRAMS": ",".join(p.name for p in programs), "STEPS": str(steps), "BACKEND": backend}
+    run_ranks(folder, RUN, 4, 60 + each * steps * len(programs), disturb=stops, **settings).succeeded()
+    results = []
+    for program in (of_steps(program, steps) for program in programs):
+        seen = [read(folder, program, rank) for rank in range(program.ranks)]
+        ledgers = [rank["ledger_after_flush"] for rank in seen if rank["ledger_after_flush"]]
+        buckets = [bucket for ledger in ledgers for bucket in ledger["buckets"]]
+        results.append(
+            Result(
+                program,
+                sum(ledger["filled_by_proxy"] for ledger in ledgers),
+                sum(bucket["late"] for bucket in buckets),
+                sum(bucket["dropped"] for bucket in buckets),
+                max((bucket["staleness_max"] for bucket in buckets), default=0),
+                sum(ledger["messages"] for ledger in ledgers),
+                wrongs(program, seen),
+            )
+        )
+    return Outcome(results, time.monotonic() - begun, stops.count)
 
 
 def wrongs(program: Program, seen: list[dict[str, Any]]) -> list[str]:
@@ -130,7 +138,9 @@ def wrongs(program: Program, seen: list[dict[str, Any]]) -> list[str]:
         applied = seen[0]["reduced"][:steps].astype(np.float64)
         missing = sum(brought(program, rank, steps) for rank in range(program.ranks))
         compared = finite(program, len(applied), missing)
-        difference = np.where(compared, missing - applied, 0).sum(0) - owed(program, seen, name)
+        difference = np.subtract(missing, applied, out=np.zeros_like(missing), where=compared).sum(0) - owed(
+            program, seen, name
+        )
         # What BatchNorm divides, and gradients that are not finite and what they took with them, are no exact sums.
         exact = [place for place in segments(program) if is_exact(program, place)]
         rounding = [place for place in segments(program)[-1:] if program.batch_norm]
@@ -169,14 +179,13 @@ def main() -> int:
     parser.add_argument("--backend", default="straggler_gloo")
     arguments = parser.parse_args()
     chosen = [program for program in CHAOS if re.search(arguments.only, program.name)]
-    steps, failed = -(-arguments.steps // len(chosen)), False
-    print(HEAD, flush=True)
-    for program in chosen:
-        with tempfile.TemporaryDirectory() as folder:
-            result = run(program, steps, Path(folder), arguments.backend)
-        failed |= bool(result.wrong)
-        print(result.row(), flush=True)
-    return int(failed)
+    with tempfile.TemporaryDirectory() as folder:
+        outcome = run(chosen, -(-arguments.steps // len(chosen)), Path(folder), arguments.backend)
+    print(HEAD)
+    for result in outcome.results:
+        print(result.row())
+    print(f"\n{outcome.seconds:.0f} s; {outcome.stops} times a rank was stopped.")
+    return int(any(result.wrong for result in outcome.results))
 
 
 if __name__ == "__main__":

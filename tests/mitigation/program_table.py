@@ -5,7 +5,7 @@ from typing import Any
 
 from programs import Program
 
-VIEWS = {"bucket_cap_mb": 1e-5, "gradient_as_bucket_view": True}
+VIEWS = {"bucket_cap_mb": 1e-6, "gradient_as_bucket_view": True}
 IN_EVERY_STEP = "in every step"
 
 PROGRAMS = (
@@ -51,11 +51,11 @@ PROGRAMS = (
         "unused",
         "unused parameters that differ by rank and step",
         unused=True,
-        ddp={"bucket_cap_mb": 1e-5, "find_unused_parameters": True},
+        ddp={"bucket_cap_mb": 1e-6, "find_unused_parameters": True},
         seed=17,
         stands_down="backward",
     ),
-    Program("static_graph", "static graph", ddp={"bucket_cap_mb": 1e-5, "static_graph": True}, seed=18),
+    Program("static_graph", "static graph", ddp={"bucket_cap_mb": 1e-6, "static_graph": True}, seed=18),
     Program("no_sync", "three batches, two in no_sync", micro=3, seed=19),
     Program("no_sync_views", "the same, with views", micro=3, ddp=VIEWS, seed=20, staleness=3),
     Program("join", "Join, rank 1 has 3 batches less", join=True, fewer=3, seed=21, stands_down="Join"),

@@ -45,7 +45,7 @@ class Program:
     heads: tuple[tuple[int, int, bool], ...] = ((3, 5, True), (2, 11, False))  # inputs, outputs, has a bias
     largest: int = 3  # of inputs and targets
     models: int = 1
-    ddp: dict[str, Any] = field(default_factory=lambda: {"bucket_cap_mb": 1e-5})
+    ddp: dict[str, Any] = field(default_factory=lambda: {"bucket_cap_mb": 1e-6})
     # How the forward goes, and in which steps: (step % every == 0). See Heads.
     forward: str = "plain"
     every: int = 1

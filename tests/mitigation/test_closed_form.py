@@ -90,8 +90,8 @@ def test_the_ledger_is_exact(program: Program, outcomes: Outcomes) -> None:
                 parts = [bucket[part] for part in ("on_time", "late", "dropped", "pending")]
                 assert bucket["produced"] == sum(parts)
                 if not program.stands_down:
-                    # DDP makes its buckets anew after the first backward, of a static graph after the second. The fourth
-                    # backward with these makes them known.
+                    # DDP makes its buckets anew after the first backward, of a static graph after the second. The
+                    # fourth backward with these makes them known.
                     assert bucket["produced"] == steps - (5 if program.ddp.get("static_graph") else 4), bucket
                 if program.mode == "drop":
                     assert bucket["late"] == bucket["pending"] == 0
