@@ -228,6 +228,41 @@ def test_a_rank_that_ends_early_gives_the_others_an_error_and_no_hang(job: Calla
     assert done.exit_codes[1] == 0, done.text()
 
 
+def test_a_rank_that_dies_between_two_buckets_leaves_nobody_with_that_step(job: Callable[..., Job]) -> None:
+    """Of four buckets, two are reduced: what a step has come to is known from all of its own operations."""
+    code = """
+        def die(gradient):
+            tell(fault=time.monotonic(), killed=True)
+            os.kill(os.getpid(), signal.SIGKILL)
+
+        ddp = start()
+        for number in range(60):
+            if RANK == 1 and number == 40:
+                ddp.module[0].weight.register_hook(die)
+            step(ddp, 0.1 if RANK == 1 and number in (30, 35) else 0)
+            tell(steps=number + 1)
+        """
+    done = job(TRAINING + plain(code), 3, seconds=60)
+    assert_bounded(done)
+    assert [told["steps"] for told in done.told] == [40] * 3, done.text()
+    assert [rank.error for rank in done.ranks] == ["RuntimeError", "", "RuntimeError"], done.text()
+
+
+def test_a_module_that_runs_on_one_rank_alone_gives_an_error_and_no_hang(job: Callable[..., Job]) -> None:
+    """Rank 0 alone makes an all_gather in a forward: ranks make different collectives from then on."""
+    code = """
+        ddp = start()
+        tell(fault=time.monotonic())
+        for number in range(60):
+            if RANK == 0 and number == 40:
+                dist.all_gather([torch.zeros(4) for _ in range(WORLD)], torch.ones(4))
+            step(ddp, 0.1 if RANK == 1 and number in (30, 35) else 0)
+        """
+    done = job(TRAINING + plain(code), 3, seconds=60)
+    assert_bounded(done, 3 * TIMEOUT)
+    assert done.exit_codes == [1] * 3, done.text()
+
+
 def test_a_rank_that_raises_in_backward_ends_the_others_within_the_timeout(job: Callable[..., Job]) -> None:
     code = """
         def fail(gradient):
