@@ -230,6 +230,13 @@ def optimizer_of(program: Program, parameters: list[torch.nn.Parameter]) -> torc
     return torch.optim.SGD(parameters, lr=rate, momentum=0.9 if program.optimizer == "momentum" else 0.0)
 
 
+def scaler_of(program: Program) -> torch.amp.GradScaler | None:
+    """Its scale doubles every 4 steps; a skipped step, one in 97, takes 24 doublings back, so that it stays bounded."""
+    if not program.scaler:
+        return None
+    return torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=4, backoff_factor=2.0**-24)
+
+
 # ---- One rank --------------------------------------------------------------------------------------------------------
 
 
@@ -244,7 +251,7 @@ class Training:
                 model.register_comm_hook(None, getattr(default_hooks, program.hook))
         self.parameters = [parameter for model in self.models for parameter in model.parameters()]
         self.optimizer = optimizer_of(program, self.parameters)
-        self.scaler = torch.amp.GradScaler("cpu", init_scale=256.0, growth_interval=4) if program.scaler else None
+        self.scaler = scaler_of(program)
         self.digests: list[str] = []
         self.reduced: list[Array] = []
         self.places: list[list[int]] = []  # where gradients lie
