@@ -8,10 +8,10 @@ import pytest
 TESTS = Path(__file__).parent
 TABLES = {
     name: (TESTS / name).read_text()
-    for name in ("CASES.md", "faults/README.md", "features/FEATURES.md", "../SECURITY.md")
+    for name in ("CASES.md", "faults/README.md", "features/FEATURES.md", "mitigation/README.md", "../SECURITY.md")
 }
 ROWS = {row.split("|")[1].strip(): row for row in re.findall(r"^\| \d\.\d\d \|.*$", TABLES["CASES.md"], re.MULTILINE)}
-CASES = {1: 50, 2: 33, 5: 17}  # kinds that touch this project, and how many each has
+CASES = {1: 50, 2: 33, 3: 30, 5: 17}  # kinds that touch this project, and how many each has
 NAMED = sorted({name for text in TABLES.values() for name in re.findall(r"`([\w/]+\.(?:py|cc)::[\w.]+)`", text)})
 
 
@@ -30,6 +30,18 @@ def test_every_test_of_a_fault_is_in_the_table_of_faults() -> None:
         }
     assert len(written) > 30
     assert written <= set(NAMED)
+
+
+def test_every_test_of_mitigation_is_in_its_table() -> None:
+    written = {
+        f"mitigation/{path.name}::{test}"
+        for path in (TESTS / "mitigation").glob("test_*.py")
+        for test in re.findall(r"^def (test_\w+)\(", path.read_text(), re.MULTILINE)
+    }
+    assert len(written) > 30
+    assert written <= set(NAMED)
+    rows = [row for row in TABLES["mitigation/README.md"].splitlines() if "mitigation/test_" in row]
+    assert written <= {name for row in rows for name in NAMED if f"`{name}`" in row}
 
 
 def test_every_fault_has_a_test() -> None:

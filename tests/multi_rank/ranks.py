@@ -156,12 +156,14 @@ def run_ranks(
     ranks: int,
     seconds: float = 60,
     before: Callable[[int], Sequence[str]] = lambda rank: (),
+    disturb: Callable[[Sequence[int]], None] = lambda pids: None,
     **settings: str,
 ) -> Job:
     """Runs `code` on each rank, with the functions of MANY_RANKS before it, and waits for all of them.
 
-    `before` gives the words that come before the command of a rank, such as `unshare`. Settings are environment
-    variables; records go to `folder`/records unless STRAGGLER_DIR is among them.
+    `before` gives the words that come before the command of a rank, such as `unshare`. `disturb` is called again and
+    again, while all ranks live, with their process ids. Settings are environment variables; records go to
+    `folder`/records unless STRAGGLER_DIR is among them.
 
     Raises:
         AssertionError: the job took longer than `seconds`; with all that was said, and where Python was.
@@ -187,7 +189,7 @@ def run_ranks(
                         stderr=stderr,
                     )
                 )
-        ends = wait(processes, begun + seconds)
+        ends = wait(processes, begun + seconds, disturb)
     finally:
         end_all(str(folder))
     said = [[(folder / f"{r}.{name}").read_text() for name in ("stdout", "stderr")] for r in range(ranks)]
@@ -223,13 +225,17 @@ def run_beside_gloo(folder: Path, code: str, ranks: int = 2, **options: Any) -> 
         return jobs[0].result(), jobs[1].result()
 
 
-def wait(processes: list[subprocess.Popen[bytes]], deadline: float) -> dict[int, float]:
+def wait(
+    processes: list[subprocess.Popen[bytes]], deadline: float, disturb: Callable[[Sequence[int]], None]
+) -> dict[int, float]:
     """Waits until all have ended, or the deadline; gives the time of each end, by rank."""
     ends: dict[int, float] = {}
     while len(ends) < len(processes) and time.monotonic() < deadline:
         for rank, process in enumerate(processes):
             if rank not in ends and process.poll() is not None:
                 ends[rank] = time.monotonic()
+        if not ends:
+            disturb([process.pid for process in processes])
         time.sleep(0.01)
     late = [rank for rank in range(len(processes)) if rank not in ends]
     for rank in late:
