@@ -81,7 +81,7 @@ Engine::Issue Engine::issue(const SlotOperation& operation, Instant now) {
 
 Engine::Take Engine::take(Instant now) {
   const Slot slot = main_++;
-  const Entry entry = std::move(log_.front());
+  const Entry entry = log_.front();
   log_.pop_front();
   reached(now);
   if (!entry.operation.bucket) {
@@ -220,7 +220,7 @@ std::optional<Engine::Fill> Engine::nextForced(Instant now) {
   if (script_.empty() || script_.front().slot != filled_ || script_.front().reached != main_) {
     return std::nullopt;
   }
-  const Participation next = std::move(script_.front());
+  const Participation next = script_.front();
   script_.pop_front();
   if (!(next.operation.bucket ? contributed_.contains(*next.operation.bucket) : seen_.contains(next.operation))) {
     script_.push_front(next);  // what is not known cannot be filled: the main thread fails when it comes to it

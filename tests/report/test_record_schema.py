@@ -110,7 +110,12 @@ def test_records_of_a_real_job_keep_to_the_schema(tmp_path):
     environment = os.environ | {"STRAGGLER_DIR": str(records), "OMP_NUM_THREADS": "1"}
     job = subprocess.run(command, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=LIMIT_S)
     assert job.returncode == 0, job.stderr
-    assert check((records / "job.jsonl").read_text().splitlines()) == TYPES - {"operation", "mitigation", "participation_start", "participation"}
+    assert check((records / "job.jsonl").read_text().splitlines()) == TYPES - {
+        "operation",
+        "mitigation",
+        "participation_start",
+        "participation",
+    }
     for rank in range(2):
         lines = (records / f"rank-{rank:05}.jsonl").read_text().splitlines()
         assert len(lines) > 30
