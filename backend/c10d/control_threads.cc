@@ -30,6 +30,11 @@ void ControlThreads::stop() noexcept {
   if (stopping_.exchange(true)) {
     return;
   }
+  if (!origin_.here()) {
+    // Of threads that do not exist here no object may be joined, detached or destroyed.
+    static_cast<void>(new std::vector<std::thread>(std::move(threads_)));
+    return;
+  }
   carrier_->stop();
   inbox_->close();
   if (coordinatorInbox_) {

@@ -4,6 +4,8 @@
 //   proxy         every rank            hears what is asked of the rank, and fills its slots
 //   coordinator   group rank 0          hears all ranks, and asks those that are late
 //
+// A forked child has none of them, and its copy of this ends without waiting for any.
+//
 // A thread that dies, and a channel that is gone, end the mitigation of this rank: one line, and it is exact from then on.
 #pragma once
 
@@ -14,6 +16,7 @@
 #include <thread>
 #include <vector>
 
+#include "backend/base/process_bound.h"
 #include "backend/c10d/carrier.h"
 #include "backend/c10d/control_channel.h"
 
@@ -53,6 +56,7 @@ class ControlThreads {
   void tell(const Engine::Tell& told);
   void run(const char* thread, void (ControlThreads::*loop)());
 
+  const ProcessBound origin_;
   const std::shared_ptr<Carrier> carrier_;
   const std::unique_ptr<ControlChannel> channel_;
   const Options options_;

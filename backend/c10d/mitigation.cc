@@ -3,6 +3,7 @@
 #include <random>
 #include <utility>
 
+#include "backend/base/process_bound.h"
 #include "backend/base/settings.h"
 #include "backend/c10d/faulty_channel.h"
 #include "backend/c10d/process_log.h"
@@ -17,6 +18,7 @@ const std::string kKey = "straggler/mitigate/";
 struct Current {
   Mutex mutex;
   c10::weak_intrusive_ptr<MitigatingBackend> backend GUARDED_BY(mutex);
+  ProcessBound origin;  // of the backend
 
   Current() : backend(c10::intrusive_ptr<MitigatingBackend>()) {}
 };
@@ -82,6 +84,7 @@ c10::intrusive_ptr<MitigatingBackend> makeMitigation(const MitigationRequest& re
         c10::make_intrusive<MitigatingBackend>(request.inner, channelOf(request, request.inner->getRank()), options);
     const MutexLock lock(current().mutex);
     current().backend = c10::weak_intrusive_ptr<MitigatingBackend>(backend);
+    current().origin = ProcessBound();
     return backend;
   } catch (const SettingsError&) {
     throw;
@@ -95,6 +98,9 @@ c10::intrusive_ptr<MitigatingBackend> makeMitigation(const MitigationRequest& re
 }
 
 c10::intrusive_ptr<MitigatingBackend> currentMitigation() {
+  if (!current().origin.here()) {
+    return {};  // the parent's
+  }
   const MutexLock lock(current().mutex);
   return current().backend.lock();
 }

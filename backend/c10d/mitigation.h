@@ -29,7 +29,7 @@ struct MitigationRequest {
 // Waits for group rank 0, a minute at most. Throws SettingsError for what is set wrongly.
 c10::intrusive_ptr<MitigatingBackend> makeMitigation(const MitigationRequest& request);
 
-// Null: there is none, or not any more.
+// Null: there is none, or not any more, or it is the parent's of a forked child.
 c10::intrusive_ptr<MitigatingBackend> currentMitigation();
 
 }  // namespace straggler

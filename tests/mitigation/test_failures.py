@@ -162,6 +162,26 @@ def test_destroying_the_group_with_a_rank_behind_neither_hangs_nor_crashes(mode:
     assert done.told[1]["filled"] > 0
 
 
+def test_forked_children_of_a_mitigated_job_have_no_ledger_and_end(job: Callable[..., Job]) -> None:
+    """Workers of a DataLoader are such children; what their parent owes is not theirs."""
+    code = """
+        ddp = start()
+        for number in range(40):
+            step(ddp, 0.08 if RANK == 1 and number > 20 and number % 4 == 0 else 0)
+            if number % 5 == 0:
+                child = os.fork()
+                if child == 0:
+                    os._exit(0 if ledger() is None else 1)
+                assert os.waitpid(child, 0)[1] == 0
+        tell(fault=time.monotonic(), filled=ledger().filled_by_proxy, done=True)
+        dist.destroy_process_group()
+        """
+    done = job(TRAINING + plain(code), 3, seconds=60)
+    assert_bounded(done)
+    assert done.exit_codes == [0] * 3, done.text()
+    assert done.told[1]["filled"] > 0
+
+
 @pytest.mark.long
 def test_exiting_without_destroy_and_with_a_rank_behind_neither_hangs_nor_crashes(job: Callable[..., Job]) -> None:
     code = """
