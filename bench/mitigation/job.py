@@ -30,7 +30,7 @@ from rank import FREEZE, Run
 from torch.multiprocessing.spawn import ProcessContext, ProcessException, start_processes
 from workloads import WORKLOADS
 
-Entry = Callable[[int, Run, int, Path, str], None]
+Entry = Callable[[int, Run, int, Path, str], None]  # number, run, port of the store, folder, lighthouse
 
 POLL_S = 0.05
 GRACE_S = 3.0  # from the request to show the stacks to the kill

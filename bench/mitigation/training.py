@@ -6,7 +6,7 @@
 Three tasks on scikit-learn's digits, a third of which is not trained on:
 
 - `mlp` and `cnn` (with BatchNorm) under W1: DDP on gloo against `carry`.
-- `W11`: each of five ranks has the samples of two labels, and one rank is late, in a run always the same one; `drop` too.
+- `W11`: each of five ranks has the samples of two labels; in a run one rank is late, always the same. `drop` too.
 
 A seed's runs have the same initial weights, the same samples by rank and step, and the same delays. Loss, of all
 training samples, and accuracy are those of rank 0 after the last step; that all ranks have the same weights after every
@@ -23,6 +23,7 @@ import statistics
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ from torch import nn  # noqa: E402
 LABELS = 10
 HELD_OUT = 599  # of 1,797
 MARGIN = 0.01  # of accuracy: one point
+LEARNING_RATE = 0.03  # in the second half of the steps linearly to 0
 
 # ---- Tasks -----------------------------------------------------------------------------------------------------------
 
@@ -63,7 +65,8 @@ workloads.WORKLOADS[W11.name] = W11  # here alone: it is not a question of time
 
 
 def mlp() -> nn.Module:
-    return nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, LABELS))
+    hidden = [nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 64), nn.ReLU()]
+    return nn.Sequential(nn.LayerNorm(64, elementwise_affine=False), *hidden, nn.Linear(64, LABELS))
 
 
 def cnn() -> nn.Module:
@@ -75,32 +78,46 @@ def cnn() -> nn.Module:
 
 
 @dataclass(frozen=True)
+class Variant:
+    """A scheme with a staleness; of the first so many seeds alone, if not of all."""
+
+    scheme: str
+    staleness: int = 0  # of no meaning to plain
+    seeds: int | None = None
+
+    @property
+    def name(self) -> str:
+        return f"{self.scheme} {self.staleness}" if self.staleness else self.scheme
+
+
+@dataclass(frozen=True)
 class Task:
     model: Callable[[], nn.Module]
     workload: str
     ranks: int
-    schemes: tuple[str, ...]
-    staleness: int = 32
+    variants: tuple[Variant, ...]
 
 
+PLAIN = Variant("plain")
 TASKS = {
-    "mlp": Task(mlp, "W1", 8, workloads.MITIGATED),
-    "cnn": Task(cnn, "W1", 4, workloads.MITIGATED),
-    "W11": Task(mlp, W11.name, 5, workloads.MODES),
+    "mlp": Task(mlp, "W1", 8, (PLAIN, Variant("carry", 32))),
+    "cnn": Task(cnn, "W1", 4, (PLAIN, Variant("carry", 32))),
+    # 8 is the default. With five seeds each rank is once the late one.
+    "W11": Task(mlp, W11.name, 5, (PLAIN, Variant("carry", 8), Variant("drop", 8, 5), Variant("carry", 32, 3))),
 }
 
 
 @dataclass(frozen=True)
 class Run(rank.Run):
     task: str
-    staleness: int
+    variant: Variant
 
 
 # ---- A rank ----------------------------------------------------------------------------------------------------------
 
 
-def main(number: int, run: Run, port: int, folder: Path, lighthouse: str) -> None:
-    rank.work(number, run, port, folder, lighthouse, run.staleness, TASKS[run.task].model, Learner)
+def main(number: int, run: Any, port: int, folder: Path, lighthouse: str) -> None:
+    rank.work(number, run, port, folder, lighthouse, run.variant.staleness, TASKS[run.task].model, Learner)
 
 
 class Learner(rank.Rank):
@@ -110,6 +127,11 @@ class Learner(rank.Rank):
             own = torch.isin(self.labels, torch.tensor(labels_of(number, run.ranks))).nonzero().flatten()
             drawn = np.random.default_rng([run.seed, 3, number]).integers(len(own), size=self.batches.shape)
             self.batches = own[torch.from_numpy(drawn)]
+
+    def _step(self, step: int) -> None:
+        for group in self.training.optimizer.param_groups:
+            group["lr"] = LEARNING_RATE * min(1.0, 2 * (1 - step / len(self.batches)))
+        super()._step(step)
 
     def evaluate(self, module: nn.Module) -> dict[str, Any]:
         told = super().evaluate(module)
@@ -130,7 +152,11 @@ def labels_of(number: int, ranks: int) -> list[int]:
 def record(run: Run, seen: job.Seen, plain: job.Seen | None) -> Record:
     """As in the table of times, but of rank 0's model: where buffers are broadcast, they are right there."""
     first = seen.told[0]
-    found = scores.record(run, seen, plain) | {"task": run.task} | {name: first[name] for name in ("accuracy", "loss")}
+    found = (
+        scores.record(run, seen, plain)
+        | {"task": run.task, "variant": run.variant.name}
+        | {name: first[name] for name in ("accuracy", "loss")}
+    )
     if run.workload == W11.name:
         own = labels_of(run.world.victim, run.ranks)
         found["victim"] = run.world.victim
@@ -149,23 +175,23 @@ def _on_time(ledger: dict[str, Any]) -> float:
     return counts[0] / counts[1] if counts[1] else 1.0
 
 
-def row(task: str, scheme: str, records: Sequence[Record]) -> Row:
+def row(task: str, variant: str, records: Sequence[Record]) -> Row:
     """One task's runs with a scheme, against the plain ones of the same seeds."""
     every = [found for found in records if found["task"] == task]
     plain = {found["seed"]: found for found in every if found["scheme"] == "plain"}
-    runs = [found for found in every if found["scheme"] == scheme and found["seed"] in plain]
+    runs = [found for found in every if found["variant"] == variant and found["seed"] in plain]
     low, high = (of(found["loss"] for found in plain.values()) for of in (min, max))
     told = [found["mitigation"] for found in runs if found["mitigation"]]
     made: Row = {
         "task": task,
-        "scheme": scheme,
+        "variant": variant,
         "seeds": len(runs),
         **{name: _spread(runs, name) for name in ("accuracy", "loss", "seconds", "own_share")},
         "identical": [sum(found[name] for found in runs) for name in ("identical_steps", "compared_steps")],
     }
     if task == "W11":
         made |= {name: _spread(runs, name) for name in ("accuracy_late", "accuracy_others")}
-    if scheme == "plain":
+    if variant == PLAIN.name:
         return made
     made |= {f"{name}_difference": _paired(runs, plain, name) for name in ("accuracy", "loss")}
     _, down, up = made["accuracy_difference"]
@@ -220,25 +246,25 @@ def _ratio(above: float, below: float) -> float | None:
 
 
 def measure(task: str, seed: int, options: argparse.Namespace, folder: Path) -> list[Record]:
-    """All schemes with one seed; every other seed in the opposite order.
+    """All variants with one seed; every other seed in the opposite order.
 
     Raises:
         job.RunError: a rank failed, or the time limit was reached.
     """
-    names = TASKS[task].schemes if seed % 2 else TASKS[task].schemes[::-1]
+    variants = [one for one in TASKS[task].variants if one.seeds is None or seed < options.seed + one.seeds]
     runs = [
         Run(
             workload=TASKS[task].workload,
-            scheme=scheme,
-            ranks=options.ranks or TASKS[task].ranks,
+            scheme=variant.scheme,
+            ranks=TASKS[task].ranks,
             steps=options.steps,
             warm_up=options.warm_up,
             base_s=options.base_ms / 1e3,
             seed=seed,
             task=task,
-            staleness=options.staleness or TASKS[task].staleness,
+            variant=variant,
         )
-        for scheme in names
+        for variant in (variants if seed % 2 else variants[::-1])
     ]
     seen = {run: job.run(run, folder, limit_s(run), main) for run in runs}
     plain = next(seen[run] for run in runs if run.scheme == "plain")
@@ -246,7 +272,7 @@ def measure(task: str, seed: int, options: argparse.Namespace, folder: Path) -> 
 
 
 def _line(found: Record) -> str:
-    text = f"{found['task']:4} {found['scheme']:6} seed {found['seed']:2}: accuracy {found['accuracy']:.4f}, loss "
+    text = f"{found['task']:4} {found['variant']:8} seed {found['seed']:2}: accuracy {found['accuracy']:.4f}, loss "
     text += f"{found['loss']:.4f}, {found['seconds']:.1f} s, identical {found['identical_steps']} of "
     text += f"{found['compared_steps']}, own {found['own_share']:.2f} of a step"
     if found["mitigation"]:
@@ -257,12 +283,33 @@ def _line(found: Record) -> str:
     return text
 
 
+def rows(records: Sequence[Record]) -> list[Row]:
+    keys = dict.fromkeys((found["task"], found["variant"]) for found in records)
+    return [row(*key, records) for key in sorted(keys, key=lambda key: list(TASKS).index(key[0]))]
+
+
+def write(records: Sequence[Record], options: argparse.Namespace) -> None:
+    settings = {
+        "optimizer": "SGD",
+        "learning_rate": f"{LEARNING_RATE}, in the second half of the steps linearly to 0",
+        "momentum": schemes.MOMENTUM,
+        "batch": rank.BATCH,
+        "held_out": HELD_OUT,
+        "version": metadata.version("torch_straggler"),
+        "runs": records,
+    }
+    dump(
+        str(options.out),
+        "training",
+        rows(records),
+        {name: str(value) for name, value in vars(options).items()} | settings,
+    )
+
+
 def main_() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--ranks", type=int, help="default: the task's own")
-    parser.add_argument("--staleness", type=int, help="default: the task's own")
     parser.add_argument("--seed", type=int, default=1, help="the first one")
     parser.add_argument("--steps", type=int, default=160, help="after the warm-up")
     parser.add_argument("--warm-up", type=int, default=30, help="steps in which nobody is late")
@@ -276,20 +323,9 @@ def main_() -> int:
                 for found in measure(task, seed, options, folder):
                     records.append(found)
                     print(_line(found), flush=True)
-    rows = [row(task, scheme, records) for task in options.tasks for scheme in TASKS[task].schemes]
-    for made in rows:
+            write(records, options)  # after each seed: what there is
+    for made in rows(records):
         print(json.dumps(made))
-    settings = {
-        "optimizer": "SGD",
-        "learning_rate": schemes.LEARNING_RATE,
-        "momentum": schemes.MOMENTUM,
-        "batch": rank.BATCH,
-        "staleness": {task: options.staleness or TASKS[task].staleness for task in options.tasks},
-        "ranks": {task: options.ranks or TASKS[task].ranks for task in options.tasks},
-        "held_out": HELD_OUT,
-        "runs": records,
-    }
-    dump(str(options.out), "training", rows, {name: str(value) for name, value in vars(options).items()} | settings)
     identical = all(found["identical_steps"] == found["compared_steps"] for found in records)
     if not identical:
         print("ranks had different weights after the same step")
