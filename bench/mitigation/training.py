@@ -306,7 +306,7 @@ def write(records: Sequence[Record], options: argparse.Namespace) -> None:
     )
 
 
-def main_() -> int:
+def bench() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--tasks", nargs="+", choices=TASKS, default=list(TASKS))
     parser.add_argument("--seeds", type=int, default=10)
@@ -333,4 +333,4 @@ def main_() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main_())
+    sys.exit(bench())
