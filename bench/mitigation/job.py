@@ -16,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +29,8 @@ from numpy.typing import NDArray
 from rank import FREEZE, Run
 from torch.multiprocessing.spawn import ProcessContext, ProcessException, start_processes
 from workloads import WORKLOADS
+
+Entry = Callable[[int, Run, int, Path, str], None]  # number, run, port of the store, folder, lighthouse
 
 POLL_S = 0.05
 GRACE_S = 3.0  # from the request to show the stacks to the kill
@@ -56,7 +58,7 @@ class Seen:
     lines: list[str]  # of standard error, those of ours, each once
 
 
-def write_digits(folder: Path) -> None:
+def write_digits(folder: Path, held_out: int) -> None:
     from sklearn.datasets import load_digits
 
     images, labels = load_digits(return_X_y=True)
@@ -64,26 +66,26 @@ def write_digits(folder: Path) -> None:
     images, labels = (images[order] / 16).astype(np.float32), labels[order]
     np.savez(
         folder / "digits.npz",
-        images=images[300:],
-        labels=labels[300:],
-        test_images=images[:300],
-        test_labels=labels[:300],
+        images=images[held_out:],
+        labels=labels[held_out:],
+        test_images=images[:held_out],
+        test_labels=labels[:held_out],
     )
 
 
 @contextmanager
-def prepared() -> Iterator[Path]:
-    """A folder with the samples, and a server that forks ranks."""
+def prepared(held_out: int = 300) -> Iterator[Path]:
+    """A folder with the samples, of which so many are not trained on, and a server that forks ranks."""
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     os.environ["PYTHONPATH"] = str(Path(__file__).parent)  # what is imported in advance is found by this alone
     multiprocessing.set_forkserver_preload(["__main__", "rank", *OF_DDP])
     with tempfile.TemporaryDirectory(prefix="straggler-mitigation-") as name:
-        write_digits(Path(name))
+        write_digits(Path(name), held_out)
         yield Path(name)
 
 
-def run(what: Run, parent: Path, limit_s: float) -> Seen:
-    """When it ends, by itself or by an exception, no rank is running.
+def run(what: Run, parent: Path, limit_s: float, entry: Entry = rank.main) -> Seen:
+    """`entry` is what a rank does. When it ends, by itself or by an exception, no rank is running.
 
     Raises:
         RunError: a rank failed, or the time limit was reached. The ranks' standard error is then kept.
@@ -92,7 +94,7 @@ def run(what: Run, parent: Path, limit_s: float) -> Seen:
     store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
     with _lighthouse(what) as address:
         context = start_processes(
-            rank.main,
+            entry,
             args=(what, store.port, folder, address),
             nprocs=what.ranks,
             join=False,

@@ -16,7 +16,7 @@ import os
 import signal
 import time
 import zlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -55,19 +55,33 @@ class Run:
 
 
 def main(rank: int, run: Run, port: int, folder: Path, lighthouse: str) -> None:
-    """Entry of the process. Standard error goes to a file in `folder`, and on SIGUSR1 every thread's stack too."""
+    """Entry of the process."""
+    workload = workloads.WORKLOADS[run.workload]
+    work(rank, run, port, folder, lighthouse, workload.staleness, lambda: model(workload.buffers), Rank)
+
+
+def work(
+    rank: int,
+    run: Run,
+    port: int,
+    folder: Path,
+    lighthouse: str,
+    staleness: int,
+    make: Callable[[], nn.Module],
+    kind: type[Rank],
+) -> None:
+    """Standard error goes to a file in `folder`, and on SIGUSR1 every thread's stack too."""
     descriptor = os.open(folder / f"rank-{rank}.txt", os.O_WRONLY | os.O_CREAT)
     os.dup2(descriptor, 2)
     os.close(descriptor)
     faulthandler.register(signal.SIGUSR1)
-    workload = workloads.WORKLOADS[run.workload]
-    os.environ |= schemes.environment(run.scheme, workload.staleness) | {"TORCHFT_LIGHTHOUSE": lighthouse}
+    os.environ |= schemes.environment(run.scheme, staleness) | {"TORCHFT_LIGHTHOUSE": lighthouse}
     torch.set_num_threads(1)
     store = dist.TCPStore("127.0.0.1", port, is_master=False, timeout=schemes.TIMEOUT)
     torch.manual_seed(run.seed)
-    module = model(workload.buffers)
+    module = make()
     training = schemes.make(run.scheme, module, rank, run.ranks, run.warm_up, store)
-    rank_ = Rank(rank, run, training, store, folder)
+    rank_ = kind(rank, run, training, store, folder)
     rank_.train()
     told = rank_.evaluate(module) | {"ledger": ledger(run.scheme)}
     training.close()

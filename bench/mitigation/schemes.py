@@ -51,6 +51,7 @@ class Training:
     """A model and an optimizer that a loop can be written for without knowing the scheme."""
 
     model: nn.Module
+    optimizer: torch.optim.Optimizer
     zero: Callable[[], None]
     step: Callable[[], None]
     close: Callable[[], None]
@@ -67,7 +68,7 @@ def make(scheme: str, module: nn.Module, rank: int, ranks: int, warm_up: int, st
     step: Callable[[], Any] = optimizer.step
     if scheme in ("post_local", "hierarchical"):
         step = _averaged(scheme, model, optimizer, ranks, warm_up)
-    return Training(model, optimizer.zero_grad, step, dist.destroy_process_group)
+    return Training(model, optimizer, optimizer.zero_grad, step, dist.destroy_process_group)
 
 
 # ---- Peers -----------------------------------------------------------------------------------------------------------
@@ -118,4 +119,5 @@ def _torchft(module: nn.Module, optimizer: torch.optim.Optimizer, rank: int) -> 
     def close(store: dist.Store = own) -> None:  # the store lives as long as the manager
         manager.shutdown(wait=False)
 
-    return Training(torchft.DistributedDataParallel(manager, module), wrapped.zero_grad, wrapped.step, close)
+    model = torchft.DistributedDataParallel(manager, module)
+    return Training(model, optimizer, wrapped.zero_grad, wrapped.step, close)
