@@ -13,7 +13,9 @@ namespace straggler {
 namespace {
 
 constexpr Duration kSayPeriod = std::chrono::milliseconds(100);
-constexpr Slot kKnownBy = 200;  // slots after which it should be armed: if it is not, that is said
+constexpr std::uint64_t kBiasKnownFrom = 50;  // gradients
+constexpr double kBiasShare = 0.2;            // that were dropped
+constexpr Slot kKnownBy = 200;                // slots after which it should be armed: if it is not, that is said
 
 class WatchedStorage final : public StorageWatch {
  public:
@@ -297,6 +299,7 @@ void MitigatingBackend::sayNews() {
     return;
   }
   lastSaid_ = now;
+  sayBias();
   const Slot reached = carrier_->with([](const Engine& engine) { return engine.reached(); });
   const Status found = status();
   // Not to be armed yet is worth a line only where it should be by now, and one only: the counts in it move on.
@@ -309,6 +312,22 @@ void MitigatingBackend::sayNews() {
   if (getRank() == 0 || own) {
     processLog()->line(Severity::kInfo, sentence(found));
   }
+}
+
+// By the rank itself, while there is still something to be done.
+void MitigatingBackend::sayBias() {
+  const BucketLedger total = carrier_->with([](const Engine& engine) { return engine.ledger().total(); });
+  if (saidBias_ || options_.engine.mode != MitigationMode::kDrop || total.produced < kBiasKnownFrom ||
+      static_cast<double>(total.dropped) < kBiasShare * static_cast<double>(total.produced)) {
+    return;
+  }
+  saidBias_ = true;
+  processLog()->line(Severity::kWarning,
+                     "straggler: mitigation drop has dropped " +
+                         fixed(100.0 * static_cast<double>(total.dropped) / static_cast<double>(total.produced), 0) +
+                         " % of the gradients of rank " + std::to_string(options_.globalRank) +
+                         ": unless all ranks are as often late, what it computes counts less in the model; "
+                         "STRAGGLER_MITIGATE=carry loses none");
 }
 
 std::string MitigatingBackend::sentence(const Status& status) const {

@@ -101,6 +101,7 @@ class MitigatingBackend final : public ForwardingBackend {
   void failed(const std::string& reason);
   void record(const std::vector<Participation>& participations);
   void sayNews();
+  void sayBias();
   void sayFailure();
 
   const Options options_;
@@ -115,8 +116,9 @@ class MitigatingBackend final : public ForwardingBackend {
   std::optional<BucketNames::Named> armedFor_ GUARDED_BY(mutex_);
 
   std::atomic<bool> failed_{false};  // and not said yet
-  std::string said_;                 // this and the next three: the watching thread's
+  std::string said_;                 // this and the next four: the watching thread's
   State saidState_ = State::kNotYet;
+  bool saidBias_ = false;
   Instant lastSaid_{};
   std::unique_ptr<RecordFile> record_;       // until it has ended
   std::unique_ptr<ControlThreads> threads_;  // last: they use all of the above

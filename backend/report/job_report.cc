@@ -83,6 +83,29 @@ std::optional<std::string> owedNote(const JobModel& model) {
          " not applied; torch_straggler.flush() before the last step applies " + (owed == 1 ? "it" : "them");
 }
 
+constexpr std::uint64_t kManyDropped = 20;
+constexpr double kBiased = 4;  // times as often as the others
+
+// Where one rank's gradients are dropped and the others' are not, what it computes counts less.
+std::vector<std::string> biasNotes(const JobReport& report) {
+  std::vector<std::string> notes;
+  double all = 0;
+  for (const auto& row : report.mitigation) {
+    all += static_cast<double>(row.dropped);
+  }
+  for (const auto& row : report.mitigation) {
+    const double others =
+        (all - static_cast<double>(row.dropped)) / static_cast<double>(std::max<std::size_t>(report.worldSize, 2) - 1);
+    if (row.mode == "drop" && row.dropped >= kManyDropped && static_cast<double>(row.dropped) > kBiased * others) {
+      notes.push_back(
+          "ALARM: gradients of rank " + std::to_string(row.rank) + " were dropped " + plural(row.dropped, "time") +
+          ", those of the others " + fixed(others, 1) +
+          " times each in the mean: what it computes counts less in the model; STRAGGLER_MITIGATE=carry loses none");
+    }
+  }
+  return notes;
+}
+
 std::vector<std::string> notesOf(const JobModel& model, const JobReport& report) {
   std::vector<std::string> notes;
   std::vector<int> silent;
@@ -121,6 +144,9 @@ std::vector<std::string> notesOf(const JobModel& model, const JobReport& report)
                     " operations were given up: not every rank told of them");
   }
   for (auto& note : windowNotes(report)) {
+    notes.push_back(std::move(note));
+  }
+  for (auto& note : biasNotes(report)) {
     notes.push_back(std::move(note));
   }
   if (auto note = owedNote(model)) {

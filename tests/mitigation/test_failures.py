@@ -182,6 +182,23 @@ def test_forked_children_of_a_mitigated_job_have_no_ledger_and_end(job: Callable
     assert done.told[1]["filled"] > 0
 
 
+def test_a_rank_whose_gradients_are_dropped_too_often_says_so(job: Callable[..., Job]) -> None:
+    """While the job runs, on that rank; and at the end in the report."""
+    code = """
+        ddp = start()
+        for number in range(150):
+            step(ddp, 0.1 if RANK == 1 and number > 20 and number % 10 == 0 else 0)
+        tell(fault=time.monotonic(), filled=ledger().filled_by_proxy, done=True)
+        dist.destroy_process_group()
+        """
+    done = job(TRAINING + plain(code), 3, seconds=60, MODE="drop")
+    assert done.exit_codes == [0] * 3, done.text()
+    assert done.told[1]["filled"] > 30
+    said = [sum("of the gradients of rank" in line for line in rank.our_lines) for rank in done.ranks]
+    assert said == [0, 1, 0], done.text()
+    assert "ALARM: gradients of rank 1 were dropped" in done.text()
+
+
 @pytest.mark.long
 def test_exiting_without_destroy_and_with_a_rank_behind_neither_hangs_nor_crashes(job: Callable[..., Job]) -> None:
     code = """

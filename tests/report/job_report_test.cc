@@ -180,6 +180,29 @@ TEST(JobReport, gradientsThatAreOwedAtTheEndAreNoted) {
   EXPECT_FALSE(hasNote(reportOn(job, frames), "not applied"));
 }
 
+TEST(JobReport, aRankWhoseGradientsAreDroppedMoreThanTheOthersIsAnAlarm) {
+  const SyntheticJob job;
+  auto frames = job.frames();
+  const auto dropping = [](const char* mode, std::uint64_t dropped) {
+    MitigationSummary summary{true, mode, "for 1 bucket"};
+    summary.dropped = dropped;
+    return summary;
+  };
+  frames.push_back({3, {dropping("drop", 84)}});
+  frames.push_back({1, {dropping("drop", 6)}});
+  EXPECT_TRUE(
+      hasNote(reportOn(job, frames),
+              "ALARM: gradients of rank 3 were dropped 84 times, those of the others 2.0 times each in the mean"));
+  EXPECT_FALSE(hasNote(reportOn(job, frames), "ALARM: gradients of rank 1"));
+  frames.push_back({1, {dropping("drop", 80)}});
+  frames.push_back({2, {dropping("drop", 80)}});
+  EXPECT_FALSE(hasNote(reportOn(job, frames), "ALARM")) << "it hits all alike";
+  frames.push_back({1, {dropping("carry", 0)}});
+  frames.push_back({2, {dropping("carry", 0)}});
+  frames.push_back({3, {dropping("carry", 84)}});
+  EXPECT_FALSE(hasNote(reportOn(job, frames), "ALARM")) << "in carry only what is not finite is dropped";
+}
+
 TEST(JobReport, whatARankOwesWhileItRunsIsNoNote) {
   const SyntheticJob job;
   auto frames = job.frames();
