@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from outcomes import Outcomes
+from program_runs import Outcomes
 from program_table import BY_NAME
 from programs import Program
 from ranks import Job, run_ranks

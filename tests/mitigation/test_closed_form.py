@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from closed_form import expected, owed, segments
-from outcomes import Outcomes
+from program_runs import Outcomes
 from program_table import PROGRAMS
 from programs import Program, steps_made
 

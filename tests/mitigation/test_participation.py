@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from closed_form import brought
-from outcomes import Outcomes
 from participation import Participation
+from program_runs import Outcomes
 from program_table import FLOATS, FORCED, PROGRAMS
 from programs import Program
 from python_process import environment
