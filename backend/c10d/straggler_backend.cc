@@ -87,10 +87,12 @@ void StragglerBackend::join() {
 
 // The session does not keep the group alive that it asks.
 void StragglerBackend::tellOfMitigation() {
-  const auto mitigation = c10::dynamic_intrusive_pointer_cast<MitigatingBackend>(inner());
-  if (mitigation == nullptr) {
+  // torch's own cast of an intrusive_ptr keeps what it cannot cast alive for ever.
+  auto* const raw = dynamic_cast<MitigatingBackend*>(inner().get());
+  if (raw == nullptr) {
     return;
   }
+  const auto mitigation = c10::intrusive_ptr<MitigatingBackend>::unsafe_reclaim_from_nonowning(raw);
   session_->setMitigation([weak = c10::weak_intrusive_ptr<MitigatingBackend>(mitigation)] {
     const auto backend = weak.lock();
     return backend == nullptr ? std::nullopt : std::optional(backend->summary());
