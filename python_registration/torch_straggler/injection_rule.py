@@ -120,11 +120,10 @@ def collective_text(rules: tuple[Rule, ...]) -> str:
 def _parse_rule(text: str) -> Rule:
     fields = _Fields(text)
     rotate = fields.take("rotate", _boolean, "true, false", False)
-    where = fields.take("where", _place, ", ".join(PLACES))
-    rank = {True: 0, False: ALL if where == "control" else None}[rotate]
+    everybody = ALL if fields.says("where", "control") else None
     rule = Rule(
-        rank=fields.take("rank", _rank, "a rank number, random, all", rank),
-        where=where,
+        rank=fields.take("rank", _rank, "a rank number, random, all", 0 if rotate else everybody),
+        where=fields.take("where", _place, ", ".join(PLACES)),
         ms=fields.take("ms", _milliseconds, f"a number of milliseconds above 0, at most {LONGEST_MS}"),
         probability=fields.take("probability", _probability, "a number from 0 to 1", 1.0),
         rotate=rotate,
@@ -170,6 +169,9 @@ class _Fields:
             if name in self._values:
                 raise RuleError(f"'{text}': {name} is given twice")
             self._values[name] = value
+
+    def says(self, name: str, value: str) -> bool:
+        return self._values.get(name) == value
 
     def take(self, name: str, read: Callable[[str], _T], allowed: str, default: _T | None = None) -> _T:
         value = self.take_optional(name, read, allowed)
