@@ -1,6 +1,7 @@
 #include "backend/c10d/carrier.h"
 
 #include <algorithm>
+#include <functional>
 #include <stdexcept>
 #include <utility>
 
@@ -22,6 +23,11 @@ constexpr int kBacklogShare = 4;
 Engine::Options bounded(Engine::Options options, std::chrono::milliseconds timeout) {
   options.maxBacklog = timeout / kBacklogShare;
   return options;
+}
+
+// What hands a logged result out, once it is there.
+std::function<void()> copyOf(const at::Tensor& logged, const at::Tensor& tensor) {
+  return [logged, to = tensor]() mutable { to.copy_(logged.view(to.sizes())); };
 }
 
 }  // namespace
@@ -61,9 +67,7 @@ Carrier::WorkPtr Carrier::arrive(const SlotOperation& operation, const std::stri
     return outcome->work;
   }
   if (outcome->logged.defined()) {
-    return ChainedWork::after(outcome->work, {*tensor}, [logged = outcome->logged, to = *tensor]() mutable {
-      to.copy_(logged.view(to.sizes()));
-    });
+    return ChainedWork::after(outcome->work, {*tensor}, copyOf(outcome->logged, *tensor));
   }
   if (mode_ == MitigationMode::kDrop && operation.bucket && outcome->work) {
     return scaledUp(std::move(outcome->work), outcome->slot, *tensor);
@@ -74,7 +78,7 @@ Carrier::WorkPtr Carrier::arrive(const SlotOperation& operation, const std::stri
 Carrier::Outcome Carrier::step(const Engine::Arrival& arrival, const SlotOperation& operation, at::Tensor* tensor,
                                c10::function_ref<WorkPtr()> issue) {
   if (const auto* failed = std::get_if<Engine::Fail>(&arrival)) {
-    failure_ = failure_.empty() ? failed->reason : failure_;
+    this->failed(failed->reason);
     TORCH_CHECK(false, "straggler: ", failed->reason, "; the group cannot be used any more");
   }
   if (const auto* order = std::get_if<Engine::Take>(&arrival)) {
@@ -126,8 +130,7 @@ void Carrier::keepPromises() {
     if (entry.error) {
       promise.work->fail(entry.error);
     } else {
-      promise.work->follow(
-          entry.work, [logged = entry.result, to = promise.tensor]() mutable { to.copy_(logged.view(to.sizes())); });
+      promise.work->follow(entry.work, copyOf(entry.result, promise.tensor));
     }
   }
 }
@@ -224,32 +227,24 @@ void Carrier::fill(const Engine::Fill& order) {
   } catch (const std::exception& error) {
     // The main thread gets it when it comes to the slot.
     entry.error = std::current_exception();
-    engine_.standDown();
-    failure_ = failure_.empty() ? std::string("a slot could not be filled: ") + error.what() : failure_;
+    failed(std::string("a slot could not be filled: ") + error.what());
   }
   log_[order.slot] = std::move(entry);
+}
+
+void Carrier::failed(const std::string& reason) {
+  engine_.standDown();
+  failure_ = failure_.empty() ? reason : failure_;
 }
 
 void Carrier::hear(const ControlMessage& message) {
   {
     const MutexLock lock(mutex_);
-    heard(message);
+    engine_.receive(message);
     fillAll();
     announceNews();
   }
   keepPromises();
-}
-
-void Carrier::heard(const ControlMessage& message) {
-  if (const auto* request = std::get_if<JoinRequest>(&message)) {
-    engine_.requested(*request);
-  } else if (const auto* behind = std::get_if<Behind>(&message)) {
-    engine_.heard(*behind);
-  } else if (const auto* announcement = std::get_if<Announcement>(&message)) {
-    engine_.heard(*announcement);
-  } else if (const auto* go = std::get_if<Go>(&message)) {
-    engine_.heard(*go);
-  }
 }
 
 // What waits for the grace is found in time by looking now and then.
@@ -281,7 +276,7 @@ Carrier::Look Carrier::look() {
   const MutexLock lock(mutex_);
   seeCompletions();
   const Instant now = SteadyClock().now();
-  return {engine_.tell(now), engine_.lookAgainIn(now), engine_.takeParticipations()};
+  return {engine_.tell(now), engine_.lookAgainIn(now), engine_.takeParticipations(), std::exchange(failure_, {})};
 }
 
 void Carrier::waitForNews(Duration patience) {
@@ -329,11 +324,6 @@ std::map<BucketId, at::Tensor> Carrier::residuals() const {
     }
   }
   return owed;
-}
-
-std::string Carrier::failure() const {
-  const MutexLock lock(mutex_);
-  return failure_;
 }
 
 }  // namespace straggler

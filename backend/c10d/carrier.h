@@ -59,6 +59,7 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
     Engine::Tell tell;
     Duration again;
     std::vector<Participation> participations;
+    std::string failure;  // why nothing can be filled any more; told once
   };
   Look look();
   // Waits until something new may have to be told, for at most `patience`.
@@ -82,8 +83,6 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
   void restore(BucketId bucket, const at::Tensor& owed);
   // What the rank owes at the step in which its main thread is.
   std::map<BucketId, at::Tensor> residuals() const;
-  // What went wrong in filling a slot; empty: nothing.
-  std::string failure() const;
 
  private:
   struct Logged {
@@ -121,11 +120,11 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
                c10::function_ref<WorkPtr()> issue) REQUIRES(mutex_);
   void issued(Slot slot, const WorkPtr& work) REQUIRES(mutex_);
   void seeCompletions() REQUIRES(mutex_);
-  void heard(const ControlMessage& message) REQUIRES(mutex_);
   void announceNews() REQUIRES(mutex_);
   // Hands out what was promised and is there now.
   void keepPromises();
   void breakPromises(Instant now) noexcept;
+  void failed(const std::string& reason) REQUIRES(mutex_);
   void fillAll() REQUIRES(mutex_);
   void fill(const Engine::Fill& order) REQUIRES(mutex_);
   void waitForProxy(Instant deadline);
@@ -147,7 +146,7 @@ class Carrier : public std::enable_shared_from_this<Carrier> {
   std::map<Slot, Promised> promised_ GUARDED_BY(mutex_);
   std::deque<Issued> issued_ GUARDED_BY(mutex_);  // and not known to be complete
   std::chrono::milliseconds timeout_ GUARDED_BY(mutex_);
-  std::string failure_ GUARDED_BY(mutex_);
+  std::string failure_ GUARDED_BY(mutex_);  // not told yet
   bool stopped_ GUARDED_BY(mutex_) = false;
   bool hasNews_ GUARDED_BY(mutex_) = false;
 };

@@ -67,6 +67,9 @@ void ControlThreads::watch() {
     if (!look.participations.empty()) {
       hooks_.filled(look.participations);
     }
+    if (!look.failure.empty()) {
+      hooks_.raises(look.failure);
+    }
     hooks_.looked();
     carrier_->waitForNews(look.again);
   }
@@ -113,15 +116,7 @@ void ControlThreads::coordinate() {
     if (!message) {
       continue;
     }
-    const auto orders = std::visit(
-        [&coordinator](const auto& heard) -> std::vector<Coordinator::Order> {
-          if constexpr (requires { coordinator.hear(heard, Instant{}); }) {
-            return coordinator.hear(heard, SteadyClock().now());
-          }
-          return {};
-        },
-        *message);
-    for (const auto& order : orders) {
+    for (const auto& order : coordinator.receive(*message, SteadyClock().now())) {
       const auto encoded =
           std::visit([](const auto& each) { return encodeControl(ControlMessage(each)); }, order.message);
       ++messages_;

@@ -31,8 +31,10 @@ class ControlThreads {
     bool coordinates = false;
   };
   struct Hooks {
-    std::function<void(const std::string& reason)> failed;                         // by the thread that fails
+    std::function<void(const std::string& reason)> failed;                         // by the thread that finds out
     std::function<void(const std::vector<Participation>& participations)> filled;  // by the watch thread
+    // By the watch thread: a slot could not be filled or taken, and the main thread gets the error.
+    std::function<void(const std::string& reason)> raises;
     std::function<void()> looked;  // by the watch thread, after each look
   };
 

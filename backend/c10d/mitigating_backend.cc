@@ -68,6 +68,7 @@ MitigatingBackend::MitigatingBackend(BackendPtr inner, std::unique_ptr<ControlCh
   ControlThreads::Hooks hooks;
   hooks.failed = [this](const std::string& reason) { failed(reason); };
   hooks.filled = [this](const std::vector<Participation>& participations) { record(participations); };
+  hooks.raises = [this](const std::string& reason) { standDown(reason); };
   hooks.looked = [this] { sayNews(); };
   threads_ = std::make_unique<ControlThreads>(
       carrier_, std::move(channel),

@@ -7,7 +7,6 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <variant>
 #include <vector>
 
 #include "backend/mitigate/messages.h"
@@ -17,9 +16,6 @@ namespace straggler {
 inline constexpr std::uint8_t kControlVersion = 1;
 inline constexpr std::size_t kMaxControlBytes = 4096;
 inline constexpr std::size_t kMaxRange = 64;
-
-using ControlMessage =
-    std::variant<PendingReport, CaughtUp, Refusal, JoinRequest, Behind, Reservation, Announcement, Acknowledgement, Go>;
 
 std::vector<std::uint8_t> encodeControl(const ControlMessage& message);
 std::optional<ControlMessage> decodeControl(std::span<const std::uint8_t> bytes);

@@ -4,6 +4,17 @@
 
 namespace straggler {
 
+std::vector<Coordinator::Order> Coordinator::receive(const ControlMessage& message, Instant now) {
+  return std::visit(
+      [this, now](const auto& received) -> std::vector<Order> {
+        if constexpr (requires { hear(received, now); }) {
+          return hear(received, now);
+        }
+        return {};
+      },
+      message);
+}
+
 std::vector<Coordinator::Order> Coordinator::hear(const PendingReport& report, Instant now) {
   std::vector<Order> orders;
   const Slot slot = report.slots.last;

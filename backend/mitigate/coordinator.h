@@ -42,6 +42,8 @@ class Coordinator {
   Coordinator(int ranks, int quorum, MitigationMode mode = MitigationMode::kCarry)
       : ranks_(ranks), quorum_(quorum), mode_(mode) {}
 
+  // Whatever came in; one that is meant for a rank is nothing.
+  std::vector<Order> receive(const ControlMessage& message, Instant now);
   std::vector<Order> hear(const PendingReport& report, Instant now);
   std::vector<Order> hear(const CaughtUp& caughtUp, Instant now);
   std::vector<Order> hear(const Refusal& refusal, Instant now);

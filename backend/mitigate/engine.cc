@@ -172,7 +172,17 @@ Duration Engine::longStep(Instant now) const {
 
 // ---- Proxy ----
 
-void Engine::requested(const JoinRequest& request) {
+void Engine::receive(const ControlMessage& message) {
+  std::visit(
+      [this](const auto& received) {
+        if constexpr (requires { heard(received); }) {
+          heard(received);
+        }
+      },
+      message);
+}
+
+void Engine::heard(const JoinRequest& request) {
   if (request.slots.operations.empty() || request.slots.first() > request.slots.last) {
     return;  // of no one of ours
   }

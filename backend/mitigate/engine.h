@@ -97,12 +97,18 @@ class Engine {
   // A gradient of an earlier run that is still owed.
   void restore(BucketId bucket) { ledger_.owed(bucket, brought_[bucket]); }
 
-  // ---- Proxy ----
+  // ---- Messages ----
 
-  void requested(const JoinRequest& request);
-
+  // Whatever came in; one that is meant for a coordinator is nothing.
+  void receive(const ControlMessage& message);
+  void heard(const JoinRequest& request);
+  void heard(const Behind& behind);
+  // Of drop: how many take part in a slot that waits.
+  void heard(const Announcement& announcement);
   // Of drop: the slot is reserved, and may be filled now.
   void heard(const Go& go);
+
+  // ---- Proxy ----
 
   // Issue the inner collective with zeros, or with the residual of the bucket, and log it.
   struct Fill {
@@ -114,16 +120,13 @@ class Engine {
     bool operator==(const Fill&) const = default;
   };
   // The next to be filled now; nothing if there is none, or the main thread is as far behind as it may be. To be called
-  // after each arrive() and requested(), until it gives nothing.
+  // after each arrive() and receive(), until it gives nothing.
   std::optional<Fill> nextFill(Instant now);
 
   // ---- Waiting, as the monitor of the carrier sees it ----
 
   // Everything up to and with this slot is complete.
   void completed(Slot slot, Instant now);
-  void heard(const Behind& behind);
-  // Of drop: how many take part in a slot that waits.
-  void heard(const Announcement& announcement);
   // How many took part in a slot that the main thread issued; 0: all. Once it is complete, and once only; slots may be complete
   // in another order than theirs.
   std::uint32_t participantsOf(Slot slot);

@@ -2,6 +2,7 @@
 // late, repeated or out of order: none is needed for a right result, only for a soon one.
 #pragma once
 
+#include <variant>
 #include <vector>
 
 #include "backend/mitigate/slot.h"
@@ -97,5 +98,8 @@ struct Behind {
 
   bool operator==(const Behind&) const = default;
 };
+
+using ControlMessage =
+    std::variant<PendingReport, CaughtUp, Refusal, JoinRequest, Behind, Reservation, Announcement, Acknowledgement, Go>;
 
 }  // namespace straggler

@@ -132,7 +132,8 @@ TEST_F(CarrierTest, aSlotThatCouldNotBeFilledRaisesWhereTheMainThreadComesToIt) 
   arrive(first);
   inner->refuses = true;
   request(1);
-  EXPECT_NE(carrier->failure().find("the inner refuses"), std::string::npos);
+  EXPECT_NE(carrier->look().failure.find("the inner refuses"), std::string::npos);
+  EXPECT_EQ(carrier->look().failure, "") << "told once";
   EXPECT_THROW(arrive(second), std::runtime_error);
 }
 

@@ -25,11 +25,10 @@ class ControlThreadsTest : public testing::Test {
           carrier(std::make_shared<Carrier>(inner, options(number), milliseconds(60'000))),
           threads(carrier, std::make_unique<StoreChannel>(server.client(), "n", number),
                   {2, 1, MitigationMode::kCarry, number == 0},
-                  {[this](const std::string& reason) {
-                     const MutexLock lock(mutex);
-                     failure = reason;
-                   },
-                   [](const std::vector<Participation>&) {}, [] {}}) {
+                  {.failed = [this](const std::string& reason) { hear(reason); },
+                   .filled = [](const std::vector<Participation>&) {},
+                   .raises = [this](const std::string& reason) { hear("raises: " + reason); },
+                   .looked = [] {}}) {
       threads.start();
     }
 
@@ -49,6 +48,10 @@ class ControlThreadsTest : public testing::Test {
       std::vector<at::Tensor> tensors{at::ones({2})};
       const Carrier::Form form{tensors.front().options(), {}};
       carrier->arrive(bucket, "an all_reduce", tensors.data(), &form, [&] { return inner->allreduce(tensors, {}); });
+    }
+    void hear(const std::string& reason) {
+      const MutexLock lock(mutex);
+      failure = reason;
     }
     std::string said() {
       const MutexLock lock(mutex);
@@ -85,6 +88,20 @@ TEST_F(ControlThreadsTest, aRankThatWaitsHasTheSlotOfALateOneFilled) {
   EXPECT_TRUE(becomes([&] { return filled(one) == 1; }));
   EXPECT_GT(zero.threads.messages(), 0U);
   EXPECT_EQ(zero.said() + one.said(), "");
+}
+
+TEST_F(ControlThreadsTest, aSlotThatCannotBeFilledIsTold) {
+  const StoreServer server;
+  Rank zero(server, 0);
+  Rank one(server, 1);
+  zero.arrive();
+  one.arrive();
+  zero.inner->complete(0, 2);
+  one.inner->refuses = true;
+  zero.arrive();
+  EXPECT_TRUE(becomes([&] { return one.said() == "raises: a slot could not be filled: the inner refuses"; }));
+  EXPECT_EQ(zero.said(), "");
+  EXPECT_THROW(one.arrive(), std::runtime_error);
 }
 
 TEST_F(ControlThreadsTest, aStoreThatIsGoneIsToldByEachThatNotices) {

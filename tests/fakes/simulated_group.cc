@@ -246,15 +246,7 @@ void SimulatedGroup::carry(const std::vector<Coordinator::Order>& orders) {
   for (const auto& order : orders) {
     post([this, order] {
       Engine& engine = ranks_[static_cast<std::size_t>(order.rank)].engine;
-      if (const auto* request = std::get_if<JoinRequest>(&order.message)) {
-        engine.requested(*request);
-      } else if (const auto* behind = std::get_if<Behind>(&order.message)) {
-        engine.heard(*behind);
-      } else if (const auto* announcement = std::get_if<Announcement>(&order.message)) {
-        engine.heard(*announcement);
-      } else {
-        engine.heard(std::get<Go>(order.message));
-      }
+      std::visit([&engine](const auto& message) { engine.heard(message); }, order.message);
       fill(order.rank);
     });
   }

@@ -14,15 +14,7 @@ namespace {
 constexpr Instant kNow = Instant(std::chrono::seconds(1));
 
 void hear(Engine& engine, const ControlMessage& message) {
-  if (const auto* request = std::get_if<JoinRequest>(&message)) {
-    engine.requested(*request);
-  } else if (const auto* behind = std::get_if<Behind>(&message)) {
-    engine.heard(*behind);
-  } else if (const auto* announcement = std::get_if<Announcement>(&message)) {
-    engine.heard(*announcement);
-  } else if (const auto* go = std::get_if<Go>(&message)) {
-    engine.heard(*go);
-  }
+  engine.receive(message);
   for (int fills = 0; engine.nextFill(kNow); ++fills) {
     require(fills < 100);
   }
@@ -30,15 +22,9 @@ void hear(Engine& engine, const ControlMessage& message) {
 }
 
 void hear(Coordinator& coordinator, const ControlMessage& message) {
-  std::visit(
-      [&coordinator](const auto& heard) {
-        if constexpr (requires { coordinator.hear(heard, kNow); }) {
-          for (const auto& order : coordinator.hear(heard, kNow)) {
-            require(order.rank >= 0 && order.rank < 4);
-          }
-        }
-      },
-      message);
+  for (const auto& order : coordinator.receive(message, kNow)) {
+    require(order.rank >= 0 && order.rank < 4);
+  }
 }
 
 }  // namespace
