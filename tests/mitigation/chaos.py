@@ -5,8 +5,10 @@ control messages are lost, repeated or delayed. At each step the parameters of a
 end the reduced gradients and what is owed add up to what all ranks brought, exactly.
 
     PYTHONPATH=tests:tests/multi_rank .venv/bin/python tests/mitigation/chaos.py --steps 100000
+    PYTHONPATH=tests:tests/multi_rank .venv/bin/python tests/mitigation/chaos.py --steps 12000 --stall 200
 
-So many steps in all, shared among the programs. Prints the table of chaos.md.
+So many steps in all, shared among the programs; with stalls of 200 ms ranks are many steps behind. Prints the table of
+CHAOS.md.
 """
 
 import argparse
@@ -36,7 +38,7 @@ import program_table, programs
 from pathlib import Path
 store = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
 named = [program_table.BY_NAME[name] for name in os.environ["PROGRAMS"].split(",")]
-long = [program_table.of_steps(program, int(os.environ["STEPS"])) for program in named]
+long = [program_table.of_steps(program, int(os.environ["STEPS"]), float(os.environ["STALL_MS"])) for program in named]
 programs.run(long, RANK, Path(os.environ["TEST_JOB"]), store)
 """
 
@@ -103,15 +105,21 @@ class Outcome:
     stops: int
 
 
-def run(programs: Sequence[Program], steps: int, folder: Path, backend: str, each: float = 0.2) -> Outcome:
-    """Runs each program for so many steps; `each`: seconds that a step may take at most, on average."""
+def run(programs: Sequence[Program], steps: int, folder: Path, backend: str, stall_ms: float = 20) -> Outcome:
+    """Runs each program for so many steps; the longest stall that a rank makes itself lasts `stall_ms`."""
     stops, begun = Stops(programs[0].seed), time.monotonic()
-    settings = {"PROGRAMS": ",".join(p.name for p in programs), "STEPS": str(steps), "BACKEND": backend}
+    settings = {
+        "PROGRAMS": ",".join(p.name for p in programs),
+        "STEPS": str(steps),
+        "BACKEND": backend,
+        "STALL_MS": str(stall_ms),
+    }
     if backend != "gloo":
         settings["STRAGGLER_INJECT"] = FAULTS
-    run_ranks(folder, RUN, 4, 60 + each * steps * len(programs), disturb=stops, **settings).succeeded()
+    patience = 60 + (0.18 + stall_ms / 1000) * steps * len(programs)
+    run_ranks(folder, RUN, 4, patience, disturb=stops, **settings).succeeded()
     results = []
-    for program in (of_steps(program, steps) for program in programs):
+    for program in (of_steps(program, steps, stall_ms) for program in programs):
         seen = [read(folder, program, rank) for rank in range(program.ranks)]
         ledgers = [rank["ledger_after_flush"] for rank in seen if rank["ledger_after_flush"]]
         buckets = [bucket for ledger in ledgers for bucket in ledger["buckets"]]
@@ -178,12 +186,13 @@ def finite(program: Program, steps: int, missing: Array) -> Array:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--steps", type=int, default=100_000, help="in all; each program has an equal share")
+    parser.add_argument("--stall", type=float, default=20, metavar="MS", help="the longest that a rank makes itself")
     parser.add_argument("--only", default="", help="a pattern of names")
     parser.add_argument("--backend", default="straggler_gloo")
     arguments = parser.parse_args()
     chosen = [program for program in CHAOS if re.search(arguments.only, program.name)]
     with tempfile.TemporaryDirectory() as folder:
-        outcome = run(chosen, -(-arguments.steps // len(chosen)), Path(folder), arguments.backend)
+        outcome = run(chosen, -(-arguments.steps // len(chosen)), Path(folder), arguments.backend, arguments.stall)
     print(HEAD)
     for result in outcome.results:
         print(result.row())

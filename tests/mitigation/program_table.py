@@ -128,7 +128,7 @@ FORCED = (
     *recorded("recorded", "carry", floats=True, optimizer="momentum", seed=60),
     *recorded("recorded_drop", "drop", floats=True, mode="drop", staleness=3, seed=61),
 )
-# Of chaos.py: all ranks are late, for up to 20 ms, and control messages are lost.
+# Of chaos.py: all ranks are late, for up to 20 ms unless it is asked for more, and control messages are lost.
 POISONED = 97  # each such step one rank has a gradient that is not finite
 
 
@@ -147,9 +147,10 @@ CHAOS = (
 )
 
 
-def of_steps(program: Program, steps: int) -> Program:
+def of_steps(program: Program, steps: int, stall_ms: float) -> Program:
     poisoned = tuple((step // POISONED % program.ranks, step) for step in range(40, steps, POISONED))
-    return replace(program, steps=steps, poisoned=poisoned if program.scaler else ())
+    low = program.stall_ms[0]
+    return replace(program, steps=steps, stall_ms=(low, stall_ms), poisoned=poisoned if program.scaler else ())
 
 
 BY_NAME = {program.name: program for program in (*PROGRAMS, *FLOATS, *FORCED, *CHAOS)}
