@@ -101,7 +101,7 @@ class Task:
 PLAIN = Variant("plain")
 TASKS = {
     "mlp": Task(mlp, "W1", 8, (PLAIN, Variant("carry", 8), Variant("carry", 32))),
-    "cnn": Task(cnn, "W1", 4, (PLAIN, Variant("carry", 32))),
+    "cnn": Task(cnn, "W1", 4, (PLAIN, Variant("carry", 8), Variant("carry", 32))),
     # 8 is the default. With five seeds each rank is once the late one.
     "W11": Task(mlp, W11.name, 5, (PLAIN, Variant("carry", 8), Variant("drop", 8, 5), Variant("carry", 32, 3))),
 }

@@ -2,22 +2,11 @@
 
 import pytest
 from alike import SLOWER, BesideGloo, assert_alike
+from own_store import STORE_OF_ITS_OWN
 
-# The store is in a process of its own, forked before there is any thread. A new group needs it.
-GONE = """
-def store_of_its_own():
-    told, tell_port = os.pipe()
-    server = os.fork() if RANK == 0 else None
-    if server == 0:
-        store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-        os.write(tell_port, str(store.port).encode())
-        while True:
-            signal.pause()
-    launcher = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
-    if RANK == 0:
-        launcher.set("port", os.read(told, 16).decode())
-    return server, dist.TCPStore("127.0.0.1", int(launcher.get("port")), is_master=False)
-
+GONE = (
+    STORE_OF_ITS_OWN
+    + """
 server, store = store_of_its_own()
 dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD, timeout=timedelta(seconds=20))
 result = torch.ones(4)
@@ -29,6 +18,7 @@ for number in range(200):
 tell(result=result.tolist(), fault=time.monotonic())
 THEN
 """
+)
 
 
 def code(how: str, then: str) -> str:

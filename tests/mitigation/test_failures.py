@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Callable
 
 import pytest
+from own_store import STORE_OF_ITS_OWN
 from ranks import Job
 
 TIMEOUT = 6  # of the groups, seconds
@@ -109,19 +110,6 @@ def test_a_killed_coordinator_that_had_nothing_more_to_do_harms_nobody(job: Call
 def test_a_store_that_is_gone_ends_mitigation_with_one_line_and_training_goes_on(job: Callable[..., Job]) -> None:
     """The server of the store dies in mid-run, while a rank is late again and again. From then on all is exact."""
     code = """
-        def store_of_its_own():
-            told, tell_port = os.pipe()
-            server = os.fork() if RANK == 0 else None
-            if server == 0:
-                store = dist.TCPStore("127.0.0.1", 0, is_master=True, wait_for_workers=False)
-                os.write(tell_port, str(store.port).encode())
-                while True:
-                    signal.pause()
-            launcher = dist.TCPStore("127.0.0.1", int(os.environ["MASTER_PORT"]), is_master=False)
-            if RANK == 0:
-                launcher.set("port", os.read(told, 16).decode())
-            return server, dist.TCPStore("127.0.0.1", int(launcher.get("port")), is_master=False)
-
         server, store = store_of_its_own()
         timeout = timedelta(seconds=6)
         dist.init_process_group(BACKEND, store=store, rank=RANK, world_size=WORLD, timeout=timeout)
@@ -137,7 +125,7 @@ def test_a_store_that_is_gone_ends_mitigation_with_one_line_and_training_goes_on
         tell(gradients=gradients.tolist(), armed=after.armed, reason=after.reason, filled=after.filled_by_proxy)
         dist.destroy_process_group()
         """
-    done = job(TRAINING + plain(code), 3, seconds=60).succeeded()
+    done = job(TRAINING + STORE_OF_ITS_OWN + plain(code), 3, seconds=60).succeeded()
     assert_bounded(done, 20)
     assert done.told[1]["filled"] > 0
     assert [told["gradients"] for told in done.told] == [done.told[0]["gradients"]] * 3

@@ -148,45 +148,45 @@ TEST_F(SessionTest, pollerIsAskedAgainAndAgain) {
   EXPECT_TRUE(eventually([&] { return poller->polls > 20; }));
 }
 
-TEST_F(SessionTest, ranksMeetAtTheRoot) {
-  // The transport between two ranks of one process: what one sends the other's collector receives.
-  output_.exchange = std::make_shared<LocalExchange>();
-  output_.ranks = {0, 1};
-  Session root(output_.options());
-  SessionOutput otherOutput;
-  otherOutput.rank = 1;
-  otherOutput.ranks = output_.ranks;
-  otherOutput.exchange = output_.exchange;
-  Session other(otherOutput.options());
+// The transport between two ranks of one process: what one sends the other's collector receives.
+class TwoRanksTest : public SessionTest {
+ protected:
+  TwoRanksTest() {
+    output_.exchange = std::make_shared<LocalExchange>();
+    output_.ranks = {0, 1};
+    otherOutput_.rank = 1;
+    otherOutput_.ranks = output_.ranks;
+    otherOutput_.exchange = output_.exchange;
+    root_.emplace(output_.options());
+    other_.emplace(otherOutput_.options());
+  }
+  SessionOutput otherOutput_;
+  std::optional<Session> root_;
+  std::optional<Session> other_;
+};
+
+TEST_F(TwoRanksTest, ranksMeetAtTheRoot) {
   const GroupInfo group{"0", "", "gloo", {0, 1}};
-  root.addGroup(group);
-  other.addGroup(group);
-  EXPECT_TRUE(eventually([&] { return contains(root.report(), R"("ranks_reported":2,)"); }));
-  EXPECT_TRUE(eventually([&] { return contains(other.report(), R"("ranks_reported":2,)"); }));
-  EXPECT_TRUE(contains(other.report(), "the table of all ranks is kept on the reporting rank"));
-  other.end();
-  root.end();
-  EXPECT_TRUE(contains(root.report(), R"("notes":[])")) << *root.report();
-  EXPECT_TRUE(other.report()) << "what was published last stays";
-  EXPECT_EQ(otherOutput.text(), "") << "only the root speaks";
+  root_->addGroup(group);
+  other_->addGroup(group);
+  EXPECT_TRUE(eventually([&] { return contains(root_->report(), R"("ranks_reported":2,)"); }));
+  EXPECT_TRUE(eventually([&] { return contains(other_->report(), R"("ranks_reported":2,)"); }));
+  EXPECT_TRUE(contains(other_->report(), "the table of all ranks is kept on the reporting rank"));
+  other_->end();
+  root_->end();
+  EXPECT_TRUE(contains(root_->report(), R"("notes":[])")) << *root_->report();
+  EXPECT_TRUE(other_->report()) << "what was published last stays";
+  EXPECT_EQ(otherOutput_.text(), "") << "only the root speaks";
 }
 
-TEST_F(SessionTest, mitigationOfEveryRankIsInTheReportAtTheEnd) {
-  output_.exchange = std::make_shared<LocalExchange>();
-  output_.ranks = {0, 1};
-  Session root(output_.options());
-  SessionOutput otherOutput;
-  otherOutput.rank = 1;
-  otherOutput.ranks = output_.ranks;
-  otherOutput.exchange = output_.exchange;
-  Session other(otherOutput.options());
-  root.setMitigation([] { return MitigationSummary{true, "carry", "group 0"}; });
-  other.setMitigation([] { return MitigationSummary{true, "carry", "group 0", 5, 4, 2, 0, 2, 3, 2, 1'500'000}; });
-  other.end();
-  root.end();
+TEST_F(TwoRanksTest, mitigationOfEveryRankIsInTheReportAtTheEnd) {
+  root_->setMitigation([] { return MitigationSummary{true, "carry", "group 0"}; });
+  other_->setMitigation([] { return MitigationSummary{true, "carry", "group 0", 5, 4, 2, 0, 2, 3, 2, 1'500'000}; });
+  other_->end();
+  root_->end();
   EXPECT_EQ(output_.count("Mitigation (carry): armed: group 0\n"), 1U) << output_.text();
   EXPECT_EQ(output_.count("note: rank 1 ends with 2 gradients that were not applied"), 1U);
-  EXPECT_TRUE(contains(root.report(), R"("mitigation":[{"rank":0,"mode":"carry","armed":true,"text":"group 0",)"));
+  EXPECT_TRUE(contains(root_->report(), R"("mitigation":[{"rank":0,"mode":"carry","armed":true,"text":"group 0",)"));
 }
 
 TEST_F(SessionTest, mitigationThatThrowsCostsOneLine) {
