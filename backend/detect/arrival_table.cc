@@ -1,14 +1,28 @@
 #include "backend/detect/arrival_table.h"
 
 #include <algorithm>
+#include <set>
 
 namespace straggler {
+namespace {
+
+void keepFirstWords(std::vector<RankSample>& samples) {
+  std::vector<int> ranks;
+  ranks.reserve(samples.size());
+  for (const auto& sample : samples) {
+    ranks.push_back(sample.rank);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) {
+    std::set<int> seen;
+    std::erase_if(samples, [&seen](const auto& sample) { return !seen.insert(sample.rank).second; });
+  }
+}
+
+}  // namespace
 
 std::optional<std::vector<RankSample>> ArrivalTable::add(int rank, const ArrivalSample& sample) {
   auto& samples = waiting_[sample.key];
-  if (std::any_of(samples.begin(), samples.end(), [rank](const auto& s) { return s.rank == rank; })) {
-    return std::nullopt;
-  }
   if (samples.empty()) {
     order_.push_back(sample.key);
   }
@@ -19,9 +33,14 @@ std::optional<std::vector<RankSample>> ArrivalTable::add(int rank, const Arrival
   const auto size = groupSizes_.find(sample.key.group);
   std::optional<std::vector<RankSample>> complete;
   if (size != groupSizes_.end() && samples.size() >= size->second) {
-    complete = std::move(samples);
-    samples_ -= complete->size();
-    waiting_.erase(sample.key);
+    samples_ -= samples.size();
+    keepFirstWords(samples);
+    if (samples.size() >= size->second) {
+      complete = std::move(samples);
+      waiting_.erase(sample.key);
+    } else {
+      samples_ += samples.size();
+    }
   }
   while (!order_.empty() && !waiting_.contains(order_.front())) {
     order_.pop_front();  // complete

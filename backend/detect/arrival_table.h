@@ -1,6 +1,9 @@
 // ArrivalTable: brings the ranks' samples of one operation together, by op key. An operation is compared only once every
 // rank of its group has told its arrival: a missing rank is missing, never early or late.
 //
+// A rank that tells twice counts once, with its first word. That is looked at when there are as many samples as ranks, once
+// for all of them: with thousands of ranks, looking for each sample among those before it is what would take the time.
+//
 // Bounded: when too many operations wait for a rank, the oldest is given up and counted.
 #pragma once
 

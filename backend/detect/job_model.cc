@@ -9,6 +9,7 @@ namespace straggler {
 namespace {
 
 constexpr std::size_t kMaxGroups = 4096;
+constexpr std::size_t kMaxGroupMembers = std::size_t{1} << 20;  // of all groups: 4 MB
 
 std::vector<RankModel> modelsOf(const std::vector<int>& ranks) {
   std::vector<RankModel> models(ranks.size());
@@ -59,7 +60,11 @@ void JobModel::apply(RankModel& rank, const RankHello& hello) {
 }
 
 void JobModel::apply(RankModel& /*rank*/, const GroupInfo& group) {
-  if (groups_.size() < kMaxGroups || groups_.contains(group.id())) {
+  const auto known = groups_.find(group.id());
+  const std::size_t before = known == groups_.end() ? 0 : known->second.ranks.size();
+  const std::size_t members = groupMembers_ - before + group.ranks.size();
+  if ((groups_.size() < kMaxGroups || known != groups_.end()) && members <= kMaxGroupMembers) {
+    groupMembers_ = members;
     groups_[group.id()] = group;
     arrivals_.setGroupSize(group.id(), group.ranks.size());
   }

@@ -29,11 +29,11 @@ struct RankModel {
   std::optional<RankHello> hello;
   RankCounters counters;
   std::optional<MitigationSummary> mitigation;  // the last that it told
-  ThinnedSeries selfMs;
-  ThinnedSeries durationMs;
-  ThinnedSeries latenessMs;     // over the operations compared
-  std::uint64_t timesLast = 0;  // of them
-  double lostMs = 0;            // by how much shorter the steps compared would have been without this rank
+  Mean selfMs;                                  // over its steps
+  Mean durationMs;                              // the same
+  ThinnedSeries latenessMs;                     // over the operations compared
+  std::uint64_t timesLast = 0;                  // of them
+  double lostMs = 0;  // by how much shorter the steps compared would have been without this rank
 };
 
 // What is known of one kind of operation.
@@ -98,6 +98,7 @@ class JobModel {
 
   std::vector<RankModel> ranks_;  // ascending by rank
   std::map<GroupId, GroupInfo> groups_;
+  std::size_t groupMembers_ = 0;  // of all of them
   std::array<KindModel, kOpKinds> kinds_;
   Clocks clocks_;
   ArrivalTable arrivals_;

@@ -19,6 +19,23 @@ std::vector<double> mediansOfOthers(const std::vector<double>& values);
 // P(X >= successes) for X ~ Binomial(trials, p), 0 < p < 1.
 double binomialTail(std::uint64_t successes, std::uint64_t trials, double p);
 
+// Number and mean of values that are not kept.
+class Mean {
+ public:
+  void add(double value) {
+    sum_ += value;
+    ++count_;
+  }
+  std::size_t count() const { return count_; }
+  std::optional<double> mean() const {
+    return count_ > 0 ? std::optional(sum_ / static_cast<double>(count_)) : std::nullopt;
+  }
+
+ private:
+  std::size_t count_ = 0;
+  double sum_ = 0;
+};
+
 // A series of bounded memory: when it is full, every other value is dropped and from then on only one in `stride()` is
 // kept, so what is left is spread evenly over all that was added. Count, sum and maximum are of all values.
 class ThinnedSeries {

@@ -47,6 +47,22 @@ TEST(ArrivalTable, rankThatTellsTwiceCountsOnce) {
   EXPECT_EQ(complete->front().arrival, at(10)) << "the first word counts";
 }
 
+TEST(ArrivalTable, wordsThatAreRepeatedNeitherCompleteAnOperationNorStayInIt) {
+  ArrivalTable table;
+  table.setGroupSize(1, 3);
+  for (int repeat = 0; repeat < 10; ++repeat) {
+    EXPECT_FALSE(table.add(0, sample(5, 10 + repeat)));
+    EXPECT_FALSE(table.add(2, sample(5, 30 + repeat)));
+  }
+  const auto complete = table.add(1, sample(5, 20));
+  ASSERT_TRUE(complete);
+  ASSERT_EQ(complete->size(), 3U);
+  EXPECT_EQ((*complete)[0].arrival, at(10));
+  EXPECT_EQ((*complete)[1].arrival, at(30));
+  EXPECT_EQ((*complete)[2].rank, 1);
+  EXPECT_EQ(table.held(), 0U);
+}
+
 TEST(ArrivalTable, sizeOfTheGroupMayBecomeKnownLate) {
   ArrivalTable table;
   EXPECT_FALSE(table.add(1, sample(5)));

@@ -98,6 +98,16 @@ TEST(BinomialTail, staysAProbabilityForManyTrials) {
   EXPECT_LE(binomialTail(0, 100'000, 0.5), 1);
 }
 
+TEST(Mean, isUnknownOfNothingAndThatOfAllThatWasAdded) {
+  Mean mean;
+  EXPECT_EQ(mean.mean(), std::nullopt);
+  for (const double value : {3.0, -1.0, 7.0}) {
+    mean.add(value);
+  }
+  EXPECT_EQ(mean.mean(), 3.0);
+  EXPECT_EQ(mean.count(), 3U);
+}
+
 TEST(ThinnedSeries, keepsEverythingUntilItIsFull) {
   ThinnedSeries series(4);
   EXPECT_EQ(series.max(), std::nullopt);
