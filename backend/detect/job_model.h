@@ -31,9 +31,10 @@ struct RankModel {
   std::optional<MitigationSummary> mitigation;  // the last that it told
   ThinnedSeries selfMs;
   ThinnedSeries durationMs;
-  ThinnedSeries latenessMs;     // over the operations compared
-  std::uint64_t timesLast = 0;  // of them
-  double lostMs = 0;            // by how much shorter the steps compared would have been without this rank
+  ThinnedSeries latenessMs;       // over the operations compared
+  std::uint64_t lastCertain = 0;  // of them: the bounds of the arrivals leave no doubt who was last
+  std::uint64_t timesLast = 0;    // of those
+  double lostMs = 0;              // by how much shorter the steps compared would have been without this rank
 };
 
 // What is known of one kind of operation.
@@ -70,7 +71,7 @@ class JobModel {
   const std::array<KindModel, kOpKinds>& kinds() const { return kinds_; }
   const std::map<GroupId, GroupInfo>& groups() const { return groups_; }
   StepsFoundBy foundBy() const { return foundBy_; }
-  std::size_t clocks() const { return clocks_.count(); }
+  const Clocks& clocks() const { return clocks_; }
   std::uint64_t stepsCompared() const { return stepsCompared_; }
   double comparedMs() const { return comparedMs_; }  // length of the steps compared
   std::uint64_t windowsCompared() const { return detector_.windows; }
@@ -100,6 +101,7 @@ class JobModel {
   std::map<GroupId, GroupInfo> groups_;
   std::array<KindModel, kOpKinds> kinds_;
   Clocks clocks_;
+  bool fillsSlots_ = false;  // operations may complete before their last rank arrives
   ArrivalTable arrivals_;
   WindowTable windows_;
   DetectorOptions options_;
