@@ -22,12 +22,22 @@ Duration boundOfSkew(const std::vector<RankArrival>& arrivals, Instant first, In
          kStampResolution;
 }
 
+bool isAfter(const RankArrival& last, const RankArrival& other) {
+  return last.clock == other.clock ? last.time >= other.time : last.time - last.bound >= other.time + other.bound;
+}
+
 }  // namespace
 
 ArrivalPattern arrivalPattern(const OpKey& key, const std::vector<RankArrival>& arrivals) {
   const auto earlier = [](const RankArrival& a, const RankArrival& b) { return a.time < b.time; };
   const auto [first, last] = std::minmax_element(arrivals.begin(), arrivals.end(), earlier);
-  ArrivalPattern pattern{key, last->time - first->time, boundOfSkew(arrivals, first->time, last->time), last->rank, {}};
+  ArrivalPattern pattern{key,
+                         last->time - first->time,
+                         boundOfSkew(arrivals, first->time, last->time),
+                         last->rank,
+                         std::all_of(arrivals.begin(), arrivals.end(),
+                                     [&last = *last](const auto& arrival) { return isAfter(last, arrival); }),
+                         {}};
   for (const auto& arrival : arrivals) {
     pattern.lateness.push_back({arrival.rank, arrival.time - first->time});
   }

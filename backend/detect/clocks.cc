@@ -1,12 +1,33 @@
 #include "backend/detect/clocks.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace straggler {
 
+void Clocks::Relation::observe(const Crossing& crossing) {
+  const auto leaps = offset.leaps();
+  offset.observe(crossing);
+  if (offset.leaps() != leaps) {
+    drift.forget();
+  }
+  if (const auto known = newest()) {
+    drift.add(*offset.newest(), *known);
+  }
+}
+
+std::optional<OffsetInterval> Clocks::Relation::newest() const {
+  const auto at = offset.newest();
+  return at ? offset.interval(*at) : std::nullopt;
+}
+
 void Clocks::setDomain(int rank, const std::string& domain) {
   const auto name = domain.empty() ? "rank " + std::to_string(rank) : domain;
-  domainOfRank_[rank] = domains_.try_emplace(name, domains_.size()).first->second;
+  const Domain number = domains_.try_emplace(name, domains_.size()).first->second;
+  if (rank == root_ && reference() != number) {
+    relations_.clear();
+  }
+  domainOfRank_[rank] = number;
 }
 
 std::optional<Clocks::Domain> Clocks::domainOf(int rank) const {
@@ -15,14 +36,15 @@ std::optional<Clocks::Domain> Clocks::domainOf(int rank) const {
 }
 
 void Clocks::observe(const std::vector<RankSample>& samples) {
-  if (domains_.size() < 2) {
+  const auto referenceDomain = reference();
+  if (domains_.size() < 2 || !referenceDomain) {
     return;
   }
   // The tightest that the reference ranks give: the latest arrival and the earliest completion.
   std::optional<Instant> arrival;
   std::optional<Instant> completed;
   for (const auto& sample : samples) {
-    if (domainOf(sample.rank) == kReference) {
+    if (domainOf(sample.rank) == referenceDomain) {
       arrival = std::max(arrival.value_or(sample.arrival), sample.arrival);
       if (sample.completed) {
         completed = std::min(completed.value_or(*sample.completed), *sample.completed);
@@ -33,10 +55,16 @@ void Clocks::observe(const std::vector<RankSample>& samples) {
     return;
   }
   for (const auto& sample : samples) {
-    const auto domain = domainOf(sample.rank);
-    if (domain && *domain != kReference && sample.completed) {
-      offsets_[*domain].observe(*arrival - *sample.completed, *completed - sample.arrival);
+    if (sample.completed) {
+      observe(sample.rank, {*arrival, *sample.completed, sample.arrival, *completed});
     }
+  }
+}
+
+void Clocks::observe(int rank, const Crossing& crossing) {
+  const auto domain = domainOf(rank);
+  if (domain && reference() && domain != reference()) {
+    relations_[*domain].observe(crossing);
   }
 }
 
@@ -49,18 +77,17 @@ std::optional<std::vector<RankArrival>> Clocks::compare(const std::vector<RankSa
       return std::nullopt;
     }
     oneClock = oneClock && domain == domainOf(samples.front().rank);
-    arrivals.push_back({sample.rank, sample.arrival, Duration{0}});
+    arrivals.push_back({sample.rank, sample.arrival, Duration{0}, *domain});
   }
   if (oneClock) {
     return arrivals;
   }
   for (auto& arrival : arrivals) {
-    const auto domain = *domainOf(arrival.rank);
-    if (domain == kReference) {
+    if (arrival.clock == reference()) {
       continue;
     }
-    const auto offset = offsets_.find(domain);
-    const auto interval = offset == offsets_.end() ? std::nullopt : offset->second.interval();
+    const auto relation = relations_.find(arrival.clock);
+    const auto interval = relation == relations_.end() ? std::nullopt : relation->second.offset.interval(arrival.time);
     if (!interval) {
       return std::nullopt;
     }
@@ -68,6 +95,43 @@ std::optional<std::vector<RankArrival>> Clocks::compare(const std::vector<RankSa
     arrival.bound = interval->bound();
   }
   return arrivals;
+}
+
+std::vector<ClockRelation> Clocks::relations() const {
+  std::map<Domain, ClockRelation> told;
+  for (const auto& [rank, domain] : domainOfRank_) {
+    if (reference() && domain != reference()) {
+      told[domain].ranks.push_back(rank);
+    }
+  }
+  std::vector<ClockRelation> result;
+  for (auto& [domain, row] : told) {
+    if (const auto known = relations_.find(domain); known != relations_.end()) {
+      const auto& [offset, drift] = known->second;
+      row.at = offset.newest().value_or(Instant{});
+      row.offset = known->second.newest();
+      row.drift = drift.interval();
+      row.leaps = offset.leaps();
+    }
+    result.push_back(std::move(row));
+  }
+  return result;
+}
+
+std::vector<int> Clocks::loose(std::size_t limit) const {
+  std::vector<std::pair<Duration, int>> found;
+  for (const auto& clock : relations()) {
+    const Duration bound = clock.offset ? clock.offset->bound() : Duration::max();
+    if (bound > kLoose) {
+      found.emplace_back(bound, clock.ranks.front());
+    }
+  }
+  std::stable_sort(found.begin(), found.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::vector<int> ranks;
+  for (std::size_t i = 0; i < std::min(limit, found.size()); ++i) {
+    ranks.push_back(found[i].second);
+  }
+  return ranks;
 }
 
 }  // namespace straggler

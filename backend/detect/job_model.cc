@@ -23,6 +23,7 @@ std::vector<RankModel> modelsOf(const std::vector<int>& ranks) {
 
 JobModel::JobModel(std::vector<int> ranks, int stepsPerWindow, DetectorOptions options)
     : ranks_(modelsOf(ranks)),
+      clocks_(ranks.empty() ? 0 : ranks.front()),
       windows_(ranks.size(), stepsPerWindow),
       options_(options),
       stepsPerWindow_(static_cast<std::size_t>(stepsPerWindow)) {
@@ -112,7 +113,10 @@ void JobModel::apply(RankModel& rank, const ArrivalSamples& samples) {
 
 void JobModel::apply(RankModel& rank, const RankCounters& counters) { rank.counters = counters; }
 
-void JobModel::apply(RankModel& rank, const MitigationSummary& summary) { rank.mitigation = summary; }
+void JobModel::apply(RankModel& rank, const MitigationSummary& summary) {
+  rank.mitigation = summary;
+  fillsSlots_ = fillsSlots_ || summary.armed || summary.filledByProxy > 0;
+}
 
 void JobModel::judge(const WindowRow& row) {
   if (row.complete()) {
@@ -125,7 +129,7 @@ void JobModel::judge(const WindowRow& row) {
   }
   for (const auto& rank : ranks_) {
     input.ranks.push_back(rank.rank);
-    input.arrivals.push_back({rank.latenessMs.count(), rank.timesLast});
+    input.arrivals.push_back({rank.lastCertain, rank.timesLast});
   }
   auto [state, events] = decide(std::move(detector_), input, options_);
   detector_ = std::move(state);
@@ -162,7 +166,7 @@ void JobModel::compareSteps(const WindowRow& row) {
 }
 
 void JobModel::compare(const OpKey& key, const std::vector<RankSample>& samples) {
-  if (completesTogether(key.kind)) {
+  if (completesTogether(key.kind) && !fillsSlots_) {
     clocks_.observe(samples);
   }
   const auto arrivals = clocks_.compare(samples);
@@ -176,7 +180,8 @@ void JobModel::compare(const OpKey& key, const std::vector<RankSample>& samples)
   for (const auto& [rank, lateness] : pattern.lateness) {
     if (const auto position = positionOf(rank)) {
       ranks_[*position].latenessMs.add(toMilliseconds(lateness));
-      ranks_[*position].timesLast += rank == pattern.lastArriver ? 1 : 0;
+      ranks_[*position].lastCertain += pattern.lastIsCertain ? 1 : 0;
+      ranks_[*position].timesLast += pattern.lastIsCertain && rank == pattern.lastArriver ? 1 : 0;
     }
   }
 }

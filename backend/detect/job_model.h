@@ -32,7 +32,8 @@ struct RankModel {
   Mean selfMs;                                  // over its steps
   Mean durationMs;                              // the same
   ThinnedSeries latenessMs;                     // over the operations compared
-  std::uint64_t timesLast = 0;                  // of them
+  std::uint64_t lastCertain = 0;                // of them: the bounds of the arrivals leave no doubt who was last
+  std::uint64_t timesLast = 0;                  // of those
   double lostMs = 0;  // by how much shorter the steps compared would have been without this rank
 };
 
@@ -70,7 +71,7 @@ class JobModel {
   const std::array<KindModel, kOpKinds>& kinds() const { return kinds_; }
   const std::map<GroupId, GroupInfo>& groups() const { return groups_; }
   StepsFoundBy foundBy() const { return foundBy_; }
-  std::size_t clocks() const { return clocks_.count(); }
+  const Clocks& clocks() const { return clocks_; }
   std::uint64_t stepsCompared() const { return stepsCompared_; }
   double comparedMs() const { return comparedMs_; }  // length of the steps compared
   std::uint64_t windowsCompared() const { return detector_.windows; }
@@ -101,6 +102,7 @@ class JobModel {
   std::size_t groupMembers_ = 0;  // of all of them
   std::array<KindModel, kOpKinds> kinds_;
   Clocks clocks_;
+  bool fillsSlots_ = false;  // operations may complete before their last rank arrives
   ArrivalTable arrivals_;
   WindowTable windows_;
   DetectorOptions options_;

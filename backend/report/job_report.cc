@@ -190,7 +190,7 @@ JobReport jobReport(const JobModel& model, std::uint64_t linesLost) {
   report.recordsDropped = linesLost;
   report.worldSize = model.ranks().size();
   report.ranksReported = model.ranksHeard();
-  report.clocks = model.clocks();
+  report.clocks = model.clocks().count();
   report.stepsCompared = model.stepsCompared();
   report.foundBy = model.foundBy();
   for (const auto& [id, group] : model.groups()) {

@@ -40,6 +40,17 @@ TEST(ArrivalPattern, boundHoldsThoughAnotherRankMayReallyHaveBeenLast) {
   EXPECT_GE(pattern.skew + pattern.bound, ms(14));
 }
 
+TEST(ArrivalPattern, lastArriverIsCertainOnlyIfNoOtherCanHaveBeenLaterByTheBounds) {
+  EXPECT_TRUE(arrivalPattern(kKey, {{0, at(0), {}}, {1, at(5), {}}}).lastIsCertain);
+  EXPECT_FALSE(arrivalPattern(kKey, {{0, at(0), {}}, {1, at(5), ms(6), 1}}).lastIsCertain);
+  EXPECT_FALSE(arrivalPattern(kKey, {{0, at(0), ms(4), 1}, {1, at(5), ms(2), 2}}).lastIsCertain);
+  EXPECT_TRUE(arrivalPattern(kKey, {{0, at(0), ms(2), 1}, {1, at(5), ms(2), 2}}).lastIsCertain);
+}
+
+TEST(ArrivalPattern, ranksOfOneForeignClockAreOffByTheSameSoWhoWasLaterIsCertain) {
+  EXPECT_TRUE(arrivalPattern(kKey, {{0, at(0), {}}, {1, at(20), ms(9), 1}, {2, at(20.5), ms(9), 1}}).lastIsCertain);
+}
+
 TEST(ArrivalPattern, trueSkewIsAlwaysWithinTheBound) {
   std::mt19937 random(7);
   const auto milliseconds = [&random](double limit) {

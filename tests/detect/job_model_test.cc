@@ -129,8 +129,48 @@ TEST(JobModel, ranksOnClocksThatNothingRelatesAreNotCompared) {
   for (const auto& frame : arrivals(job, 10, 5, 2, OpKind::kBroadcast)) {
     model.apply(frame);
   }
-  EXPECT_EQ(model.clocks(), 2U);
+  EXPECT_EQ(model.clocks().count(), 2U);
   EXPECT_EQ(kindOf(model, OpKind::kBroadcast).skewMs.count(), 0U) << "a broadcast bounds no clock";
+}
+
+// The same two ranks, the second on a clock of its own that reads the same.
+JobModel twoClocks(const SyntheticJob& job, const std::vector<Message>& first = {}) {
+  JobModel model(job.members(), 10);
+  model.apply(job.hello(0));
+  model.apply({1, {RankHello{"host-b", 1, "clock-b"}}});
+  model.apply({1, first});
+  for (const auto& frame : arrivals(job, 10, 5, 2)) {
+    model.apply(frame);
+  }
+  return model;
+}
+
+TEST(JobModel, operationsThatCompleteTogetherRelateTheClocks) {
+  const SyntheticJob job{.ranks = 2};
+  const JobModel model = twoClocks(job);
+  EXPECT_EQ(kindOf(model, OpKind::kAllReduce).skewMs.count(), 5U);
+  EXPECT_GE(*kindOf(model, OpKind::kAllReduce).boundMs.max(), 7) << "rank 0 is never last";
+  ASSERT_EQ(model.clocks().relations().size(), 1U);
+  EXPECT_TRUE(model.clocks().relations()[0].offset);
+}
+
+TEST(JobModel, whoWasLastIsNotCountedWhereTheBoundsLeaveItOpen) {
+  const SyntheticJob job{.ranks = 2};
+  const JobModel open = twoClocks(job);
+  EXPECT_EQ(open.ranks()[1].latenessMs.count(), 5U);
+  EXPECT_EQ(open.ranks()[1].lastCertain, 0U);
+  EXPECT_EQ(open.ranks()[1].timesLast, 0U);
+  const JobModel certain = modelOf(job, arrivals(job, 10, 5, 2));
+  EXPECT_EQ(certain.ranks()[1].lastCertain, 5U);
+  EXPECT_EQ(certain.ranks()[1].timesLast, 5U);
+}
+
+TEST(JobModel, operationsThatAProxyMayFillRelateNoClocks) {
+  const SyntheticJob job{.ranks = 2};
+  MitigationSummary summary;
+  EXPECT_TRUE(twoClocks(job, {summary}).clocks().relations()[0].offset) << "on, but for no bucket";
+  summary.armed = true;
+  EXPECT_FALSE(twoClocks(job, {summary}).clocks().relations()[0].offset);
 }
 
 TEST(JobModel, timeLostIsWhatTheStepsWouldHaveBeenShorterWithoutTheRank) {
