@@ -10,7 +10,7 @@ constexpr std::size_t kRepeats = 3;         // a period counts once it was seen 
 constexpr std::size_t kMinOperations = 96;  // over which a period of operations must hold before it is believed
 constexpr std::size_t kMinBackwards = 12;   // the same for backwards
 constexpr std::size_t kLookEvery = 32;      // operations between two looks for a period
-constexpr std::size_t kMaxTokens = 1024;    // of operations
+constexpr std::size_t kMaxTokens = 1024;    // of operations, and waits
 constexpr std::size_t kOperationsToGiveUp = 2048;
 constexpr std::size_t kMaxBackwards = 96;   // tokens of backwards that are kept
 constexpr std::size_t kMaxMismatches = 16;  // backwards in a row that do not fit the period
@@ -59,17 +59,45 @@ std::optional<std::size_t> shortestPeriod(const std::deque<std::uint64_t>& token
   return std::nullopt;
 }
 
+PeriodReader::Read PeriodReader::add(std::uint64_t token) {
+  Read read;
+  if (period_ > 0) {
+    read.ended = position_ == period_;
+    position_ = read.ended ? 0 : position_;
+    if (tokens_[tokens_.size() - period_] != token) {
+      period_ = 0;  // learned anew
+      tokens_.clear();
+    }
+    ++position_;
+  }
+  tokens_.push_back(token);
+  if (tokens_.size() > kMaxTokens) {
+    tokens_.pop_front();
+  }
+  if (period_ == 0 && tokens_.size() >= kMinOperations && tokens_.size() % kLookEvery == 0) {
+    if (const auto period = shortestPeriod(tokens_, kRepeats, kMinOperations)) {
+      period_ = *period;
+      position_ = unfit_ = 0;
+      read.learned = true;
+    }
+  }
+  unfit_ += period_ == 0 ? 1 : 0;
+  return read;
+}
+
 std::optional<StepEnd> StepFinder::add(const Operation& operation) {
-  if (!operation.trainingThread || !isNumbered(operation.key.kind)) {
+  if (!operation.trainingThread) {
     return std::nullopt;
+  }
+  if (!isNumbered(operation.key.kind)) {
+    return addPointToPoint(operation);
   }
   if (!begin_) {
     begin_ = operation.arrival.time;
   }
   if (operation.graphTask != kNoGraphTask && foundBy_ != StepsFoundBy::kGraphTask) {
     foundBy_ = StepsFoundBy::kGraphTask;
-    tokens_.clear();
-    period_ = position_ = 0;
+    byPointToPoint_ = false;
   }
   switch (foundBy_) {
     case StepsFoundBy::kGraphTask:
@@ -85,8 +113,8 @@ std::optional<StepEnd> StepFinder::finish() {
   if (foundBy_ == StepsFoundBy::kGraphTask) {
     return closeBackward();
   }
-  const bool whole = foundBy_ == StepsFoundBy::kOpPeriod && period_ > 0 && position_ == period_;
-  return whole ? endStep(lastEnd_) : std::nullopt;
+  const bool whole = (byPointToPoint_ ? pointToPoint_ : collectives_).atEnd();
+  return whole && foundBy_ == StepsFoundBy::kOpPeriod ? endStep(lastEnd_) : std::nullopt;
 }
 
 // ---- Backwards ----
@@ -134,35 +162,53 @@ void StepFinder::learnPeriod() {
 
 // ---- Without backwards ----
 
+// How often the rank has waited since the operation before: program order, so the same on every rank that does the same.
+// It tells calls apart that are alike, the first of a step after the waits that ended the last one.
+std::uint64_t StepFinder::waitsBefore(const Operation& operation) {
+  const auto waits = std::erase_if(waits_, [&](Instant wait) { return wait <= operation.arrival.time; });
+  if (operation.waited.known() && waits_.size() < kMaxTokens) {
+    waits_.push_back(operation.waited.time);
+  }
+  return waits;
+}
+
 std::optional<StepEnd> StepFinder::addByPeriod(const Operation& operation) {
-  std::optional<StepEnd> ended;
-  const std::uint64_t next = token(operation);
-  if (period_ > 0) {
-    if (position_ == period_) {
-      ended = endStep(lastEnd_);
-    }
-    if (tokens_[tokens_.size() - period_] != next) {
-      period_ = 0;  // learned anew
-      tokens_.clear();
-    }
-    ++position_;
+  const PeriodReader::Read read = collectives_.add(combine(token(operation), waitsBefore(operation)));
+  if (read.learned) {
+    byPointToPoint_ = false;
+  } else if (byPointToPoint_) {
+    return std::nullopt;  // ended by its own calls
   }
-  tokens_.push_back(next);
-  if (tokens_.size() > kMaxTokens) {
-    tokens_.pop_front();
-  }
-  if (period_ == 0 && tokens_.size() >= kMinOperations && tokens_.size() % kLookEvery == 0) {
-    if (const auto period = shortestPeriod(tokens_, kRepeats, kMinOperations)) {
-      period_ = *period;
-      position_ = mismatches_ = 0;
-      begin_ = endOf(operation);  // the next operation begins a step
-      foundBy_ = StepsFoundBy::kOpPeriod;
-    }
-  }
-  if (period_ == 0 && ++mismatches_ > kOperationsToGiveUp) {
+  if (!collectives_.known() && collectives_.unfit() > kOperationsToGiveUp) {
     foundBy_ = StepsFoundBy::kTime;
   }
+  return endPeriod(read, operation);
+}
+
+std::optional<StepEnd> StepFinder::addPointToPoint(const Operation& operation) {
+  if (foundBy_ == StepsFoundBy::kTime) {
+    return addByTime(operation);
+  }
+  if (foundBy_ != StepsFoundBy::kNone && !byPointToPoint_) {
+    return std::nullopt;
+  }
+  const PeriodReader::Read read = pointToPoint_.add(token(operation));
+  byPointToPoint_ = byPointToPoint_ || read.learned;
+  if (!byPointToPoint_ && pointToPoint_.unfit() > kOperationsToGiveUp) {
+    foundBy_ = StepsFoundBy::kTime;
+    begin_ = begin_.value_or(operation.arrival.time);
+  }
+  return byPointToPoint_ ? endPeriod(read, operation) : std::nullopt;
+}
+
+// A period ended before the operation, or begins after it.
+std::optional<StepEnd> StepFinder::endPeriod(const PeriodReader::Read& read, const Operation& operation) {
+  const auto ended = read.ended ? endStep(lastEnd_) : std::nullopt;
   lastEnd_ = endOf(operation);
+  if (read.learned) {
+    begin_ = lastEnd_;
+    foundBy_ = StepsFoundBy::kOpPeriod;
+  }
   return ended;
 }
 

@@ -4,20 +4,27 @@
 //   kGraphTask  a backward that issues collectives ends a step. Several backwards may belong to one step (two losses,
 //               reentrant checkpointing): the shortest period in the sequence of backwards, told apart by what they
 //               issue, says how many.
-//   kOpPeriod   no backward issues collectives: the period of the operation sequence is a step.
+//   kOpPeriod   no backward issues collectives: the period of the operation sequence is a step. It is that of the
+//               collectives; until they show one, as in a pipeline that has none, that of the point to point calls.
 //   kTime       no period either: a step is a window of one second.
 //
 //   backwards A A A A          -> period 1: four steps
 //   backwards G D G D G D      -> period 2: three steps
 //
-// A step's number counts from 0. Ranks that issue the same operations number their steps alike. Operations of other
-// threads and point to point calls do not count. Not thread-safe: it belongs to the monitor.
+//   calls aaaa, waits for all four, aaaa ...     -> an operation is told apart by the waits before it too: four a step
+//   first stage  send send recv recv send ...    -> period 4
+//   middle stage recv send recv send recv ...    -> period 2: its steps are parts of the first stage's
+//
+// A step's number counts from 0. Ranks that issue the same operations number their steps alike; ranks that do not, such as
+// the stages of a pipeline, each count in steps of their own. Operations of other threads do not count. Not thread-safe:
+// it belongs to the monitor.
 #pragma once
 
 #include <cstdint>
 #include <deque>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "backend/base/clock.h"
 #include "backend/observe/operation.h"
@@ -39,6 +46,26 @@ struct StepEnd {
 std::optional<std::size_t> shortestPeriod(const std::deque<std::uint64_t>& tokens, std::size_t repeats,
                                           std::size_t atLeast);
 
+// Reads a sequence of tokens one by one, learns its period and says where one ends.
+class PeriodReader {
+ public:
+  struct Read {
+    bool ended = false;    // a period ended before this token
+    bool learned = false;  // with this token the period is known; the next begins one
+  };
+  Read add(std::uint64_t token);
+
+  bool known() const { return period_ > 0; }
+  bool atEnd() const { return period_ > 0 && position_ == period_; }
+  std::size_t unfit() const { return unfit_; }  // tokens without a period, since there was one
+
+ private:
+  std::deque<std::uint64_t> tokens_;
+  std::size_t period_ = 0;  // 0: not known yet
+  std::size_t position_ = 0;
+  std::size_t unfit_ = 0;
+};
+
 class StepFinder {
  public:
   // Takes the next operation, in order of arrival. Returns the step that ended before it, if one did.
@@ -52,6 +79,9 @@ class StepFinder {
   std::optional<StepEnd> addInGraph(const Operation& operation);
   std::optional<StepEnd> closeBackward();
   std::optional<StepEnd> addByPeriod(const Operation& operation);
+  std::optional<StepEnd> addPointToPoint(const Operation& operation);
+  std::optional<StepEnd> endPeriod(const PeriodReader::Read& read, const Operation& operation);
+  std::uint64_t waitsBefore(const Operation& operation);
   std::optional<StepEnd> addByTime(const Operation& operation);
   std::optional<StepEnd> endStep(Instant end);
   void learnPeriod();
@@ -61,7 +91,12 @@ class StepFinder {
   std::optional<Instant> begin_;  // of the running step; none: before the first operation
   Instant lastEnd_{};             // when the rank could go on after the last operation
 
-  // Of the operation sequence, or of the sequence of backwards.
+  PeriodReader collectives_;
+  PeriodReader pointToPoint_;
+  bool byPointToPoint_ = false;  // steps are found by it
+  std::vector<Instant> waits_;   // of explicit asynchronous calls, that no operation has come after yet
+
+  // Of the sequence of backwards.
   std::deque<std::uint64_t> tokens_;
   std::size_t period_ = 0;  // 0: not known yet
   std::size_t position_ = 0;

@@ -38,6 +38,22 @@ class Feeder {
       now += 2 / speed_;
     }
   }
+  // Blocking sends 's' and receives 'r'.
+  void pointToPoint(const std::string& letters) {
+    for (const char letter : letters) {
+      Operation operation = waited(now, now, now + 1 / speed_);
+      operation.key.kind = letter == 's' ? OpKind::kSend : OpKind::kRecv;
+      add(operation);
+      now += 2 / speed_;
+    }
+  }
+  // Explicit asynchronous calls of one size, then the waits for all of them.
+  void callsThenWaits(int count) {
+    for (int i = 0; i < count; ++i) {
+      add(waited(now + i / speed_, now + (count + i) / speed_, now + (count + i + 1) / speed_));
+    }
+    now += (2 * count + 1) / speed_;
+  }
   template <class F>
   void times(int count, F&& feed) {
     for (int i = 0; i < count; ++i) {
@@ -240,6 +256,54 @@ TEST(StepFinder, ranksThatIssueTheSameNumberTheirStepsAlike) {
     ASSERT_EQ(fast.steps.size(), slow.steps.size());
   }
   EXPECT_EQ(fast.finish(), slow.finish());
+}
+
+TEST(StepFinder, pipelineWithoutCollectivesHasTheStepsOfItsPointToPointCalls) {
+  Feeder first;
+  first.times(20, [&] { first.pointToPoint("ssssrrrr"); });
+  EXPECT_EQ(first.finder.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(first.stepsDuring([&] { first.times(50, [&] { first.pointToPoint("ssssrrrr"); }); }), 50U);
+  for (std::size_t i = 1; i < first.steps.size(); ++i) {
+    EXPECT_EQ(first.steps[i].end - first.steps[i].begin, ms(16));
+    EXPECT_EQ(first.steps[i].index, static_cast<std::int64_t>(i));
+  }
+}
+
+TEST(StepFinder, stepsOfAMiddleStageMayBePartsOfItsNeighbours) {
+  Feeder middle;
+  middle.times(20, [&] { middle.pointToPoint("rsrsrsrsrsrsrsrs"); });
+  EXPECT_EQ(middle.stepsDuring([&] { middle.times(10, [&] { middle.pointToPoint("rsrsrsrsrsrsrsrs"); }); }), 80U);
+}
+
+TEST(StepFinder, collectivesTakeOverOnceTheyShowAPeriod) {
+  Feeder job;
+  const auto step = [&] { job.pointToPoint("ssrr"), job.calls("a"); };
+  job.times(30, step);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(30, step); }), 30U) << "by the point to point calls";
+  job.times(60, step);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.pointToPoint("srsr"), job.calls("a"); }); }), 50U);
+}
+
+TEST(StepFinder, pointToPointCallsWithoutAPeriodLeaveStepsOfASecond) {
+  Feeder job;
+  std::uint64_t bytes = 0;
+  const auto irregular = [&] {
+    Operation operation = waited(job.now, job.now, job.now + 1);
+    operation.key.kind = OpKind::kSend;
+    operation.bytes = ++bytes;
+    job.add(operation);
+    job.now += 2;
+  };
+  job.times(3000, irregular);
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kTime);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(5000, irregular); }), 10U) << "5000 calls in 10 s";
+}
+
+TEST(StepFinder, alikeAsynchronousCallsAreToldApartByTheWaitsBetweenThem) {
+  Feeder job;
+  job.times(40, [&] { job.callsThenWaits(4); });
+  EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kOpPeriod);
+  EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.callsThenWaits(4); }); }), 50U);
 }
 
 TEST(StepFinder, jobWithoutOperationsHasNoSteps) {
