@@ -1,4 +1,4 @@
-"""Is the right rank named in time, and nobody else? Real runs of workload.py under `straggler run`, with delays.
+"""Is the right rank named in time, and nobody else? Real runs of ../jobs/ddp.py under `straggler run`, with delays.
 
     .venv/bin/python bench/naming/naming.py named quiet live --json bench/naming/results/naming.json
 
@@ -14,11 +14,8 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import threading
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,14 +25,16 @@ from rich.console import Console
 from rich.table import Table
 
 HERE = Path(__file__).resolve().parent
-OVERHEAD = HERE.parent / "overhead"
-sys.path.insert(0, str(OVERHEAD))
+JOBS = HERE.parent / "jobs"
+sys.path[:0] = [str(JOBS), str(HERE.parent / "overhead")]
+import launch  # noqa: E402
+import numpy as np  # noqa: E402
 from common import dump  # noqa: E402
+from launch import FIRST_LATE_STEP  # noqa: E402
+from numpy.typing import NDArray  # noqa: E402
 
 WINDOW = 10  # steps, the default
-FIRST_LATE_STEP = 8  # the injection's default
 SEED = 1  # of what is drawn; the thresholds were chosen on runs of seed 0
-LINE_STARTS = ("STRAGGLER", "CLEARED", "IMBALANCE", "JOB WIDE", "NO ")
 
 
 @dataclass(frozen=True)
@@ -124,72 +123,35 @@ def run(case: Case) -> list[Session]:
     """
     inject = [part for rule in rules_of_launch(case) for part in ("--inject", rule)]
     with tempfile.TemporaryDirectory() as folder:
-        times = Path(folder) / "times.json"
-        job = [str(HERE / "workload.py"), f"--sessions={case.sessions}", f"--steps={case.steps}"]
-        job += [f"--base-ms={case.base_ms}", f"--more-layers={case.more_layers}", f"--times={times}"]
+        job = [str(JOBS / "ddp.py"), f"--sessions={case.sessions}", f"--steps={case.steps}"]
+        job += [f"--base-ms={case.base_ms}", f"--more-layers={case.more_layers}", f"--times={folder}"]
         environment = {**os.environ, "STRAGGLER_DIR": folder, "OMP_NUM_THREADS": "1"}
         command = [str(Path(sys.executable).with_name("straggler")), "run", f"--nproc-per-node={case.ranks}"]
         limit = 60 + case.sessions * (10 + case.steps * (case.base_ms + 100) / 1e3)
-        code, lines = watch([*command, *inject, *job], environment, limit)
+        code, lines = launch.watch([*command, *inject, *job], environment, limit)
         if code != 0:
             raise RuntimeError(f"{case.name}: exit code {code}\n" + "\n".join(line for _, line in lines[-30:]))
         records = [json.loads(line) for line in (Path(folder) / "job.jsonl").read_text().splitlines()]
-        ends = json.loads(times.read_text())
-    return split(case, records, lines, ends)
+        times = np.load(Path(folder) / "times-0.npy")
+    return split(case, records, lines, times)
 
 
 def rules_of_launch(case: Case) -> list[str]:
-    """The rules of each session: the injection counts the steps of a launch."""
-    rules = []
-    for number in range(case.sessions):
-        first = number * case.steps
-        for rule in case.rules:
-            fields = dict(part.split("=") for part in rule.split(","))
-            fields["from"] = str(first + int(fields.get("from", FIRST_LATE_STEP)))
-            fields["to"] = str(first + int(fields.get("to", case.steps - 1)))
-            rules.append(",".join(f"{name}={value}" for name, value in fields.items()))
-    return rules
-
-
-def watch(command: list[str], environment: dict[str, str], limit: float) -> tuple[int, list[tuple[float, str]]]:
-    """Runs a command; gives its exit code and the lines of its standard error, each with the time it came out."""
-    process = subprocess.Popen(
-        command, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, start_new_session=True
-    )
-    lines: list[tuple[float, str]] = []
-
-    def read() -> None:
-        assert process.stderr is not None
-        lines.extend((time.monotonic(), line.rstrip("\n")) for line in process.stderr)
-
-    reader = threading.Thread(target=read)
-    reader.start()
-    try:
-        code = process.wait(timeout=limit)
-    except subprocess.TimeoutExpired:
-        os.killpg(process.pid, 9)
-        code = process.wait()
-    reader.join()
-    return code, lines
+    sessions = range(case.sessions)
+    return [launch.shifted(rule, number * case.steps, case.steps) for number in sessions for rule in case.rules]
 
 
 def split(
-    case: Case, records: list[dict[str, Any]], lines: list[tuple[float, str]], ends: list[list[float]]
+    case: Case, records: Iterable[launch.Record], lines: list[launch.Line], times: NDArray[np.float64]
 ) -> list[Session]:
-    """What belongs to each session: a `report` record ends one, and so does the end of its last step."""
-    sessions: list[Session] = []
-    verdicts: list[dict[str, Any]] = []
-    for record in records:
-        if record["type"] == "verdict":
-            verdicts.append(record)
-        elif record["type"] == "report":
-            steps = ends[len(sessions)]
-            own = [(at, text) for at, text in lines if steps[0] < at <= steps[-1] and text.startswith(LINE_STARTS)]
-            sessions.append(Session(verdicts, record, own, steps))
-            verdicts = []
-    if len(sessions) != case.sessions:
-        raise RuntimeError(f"{case.name}: {len(sessions)} reports of {case.sessions} sessions")
-    return sessions
+    """What belongs to each session: its records, and the lines from the end of its first step to that of its last."""
+    found = []
+    for own, ends in zip(launch.by_session(records), times[:, :, -1].tolist(), strict=False):
+        verdicts = [record for record in own if record["type"] == "verdict"]
+        found.append(Session(verdicts, own[-1], launch.within(lines, ends[0], ends[-1]), ends))
+    if len(found) != case.sessions:
+        raise RuntimeError(f"{case.name}: {len(found)} reports of {case.sessions} sessions")
+    return found
 
 
 # ---- Scores ----------------------------------------------------------------------------------------------------------
