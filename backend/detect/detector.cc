@@ -16,6 +16,8 @@ constexpr std::size_t kMinWindows = 3;
 constexpr std::size_t kMinNoise = 5;          // windows before noise from window to window counts
 constexpr std::uint64_t kMinOperations = 20;  // before arrivals can contradict
 constexpr std::size_t kPastWindows = 10;      // of moving_average
+constexpr double kPastAbsoluteGateMs = 1;     // of a rank beside its own past, as of the pace
+constexpr double kPastRelativeGate = 0.1;
 
 using Change = Cusum::Change;
 
@@ -23,18 +25,28 @@ using Change = Cusum::Change;
 class Judgement {
  public:
   Judgement(DetectorState& state, const DetectorInput& input, const DetectorOptions& options)
-      : state_(state), input_(input), options_(options), window_(input.window), ranks_(input.ranks.size()) {}
+      : state_(state),
+        input_(input),
+        options_(options),
+        window_(input.window),
+        ranks_(input.ranks.size()),
+        jobRanks_(std::max(ranks_, input.jobRanks)) {}
 
   std::vector<Verdict> run();
 
  private:
-  bool enoughTold() const { return window_.told >= 2 && 2 * window_.told >= ranks_; }
+  bool comparable() const { return ranks_ >= 2 || input_.ownPastMs; }
+  bool isAllOfTheJob() const { return jobRanks_ == ranks_; }
+  bool enoughTold() const {
+    return input_.ownPastMs ? window_.told == 1 : window_.told >= 2 && 2 * window_.told >= ranks_;
+  }
+  double gate() const;
   void takeNoise();
   void judgeRanks();
   Change judge(std::size_t position);
   bool isAbove(std::size_t position) const;
   void settle(std::size_t position, Change change);
-  bool contradicts(const Evidence& evidence) const;
+  bool contradicts(std::size_t position, const Evidence& evidence) const;
   void judgeJob();
   void tellMissing();
   void tellCleared();
@@ -62,6 +74,7 @@ class Judgement {
   const DetectorOptions& options_;
   const WindowComparison& window_;
   std::size_t ranks_;
+  std::size_t jobRanks_;
   double gateMs_ = 0;
   double noiseMs_ = 0;
   double limit_ = 0;
@@ -75,15 +88,14 @@ std::vector<Verdict> Judgement::run() {
   state_.suspicions.resize(ranks_);
   state_.ownPast.resize(ranks_, Recent(kPastWindows));
   state_.lastExcessMs.resize(ranks_, std::nan(""));
-  if (ranks_ >= 2) {
+  if (comparable()) {
     ++state_.windows;
     state_.incomplete += window_.told < ranks_ ? 1 : 0;
     tellMissing();
     if (enoughTold()) {
       takeNoise();
-      gateMs_ =
-          std::max({options_.absoluteGateMs, options_.relativeGate * window_.stepMs, options_.noiseGate * noiseMs_});
-      limit_ = std::log(options_.falseAlarmWindows * static_cast<double>(ranks_));
+      gateMs_ = gate();
+      limit_ = std::log(options_.falseAlarmWindows * static_cast<double>(jobRanks_));
       judgeRanks();
       tellStragglers();
       judgeJob();
@@ -91,6 +103,12 @@ std::vector<Verdict> Judgement::run() {
   }
   state_.verdict = inForce();
   return std::move(events_);
+}
+
+double Judgement::gate() const {
+  const double noise = options_.noiseGate * noiseMs_;
+  return input_.ownPastMs ? std::max({kPastAbsoluteGateMs, kPastRelativeGate * *input_.ownPastMs, noise})
+                          : std::max({options_.absoluteGateMs, options_.relativeGate * window_.stepMs, noise});
 }
 
 // ---- Ranks ----
@@ -175,8 +193,8 @@ void Judgement::settle(std::size_t position, Change change) {
     rank.end();  // late now and then; the test begins anew
     return;
   }
-  const Evidence evidence = rank.evidence(input_.arrivals[position], ranks_);
-  if (!contradicts(evidence)) {
+  const Evidence evidence = rank.evidence(input_.arrivals[position], jobRanks_);
+  if (!contradicts(position, evidence)) {
     rank.test.on = true;
     rank.contradicted = false;
     begun_.push_back(position);
@@ -188,14 +206,15 @@ void Judgement::settle(std::size_t position, Change change) {
 
 // A rank that is late arrives last more often than by chance, or as often where it is late elsewhere in the step. Less often
 // is a sign that what counts as its own time is not.
-bool Judgement::contradicts(const Evidence& evidence) const {
+bool Judgement::contradicts(std::size_t position, const Evidence& evidence) const {
   if (!evidence.lastShare || evidence.operations < kMinOperations) {
     return false;
   }
   const auto last =
       static_cast<std::uint64_t>(std::lround(*evidence.lastShare * static_cast<double>(evidence.operations)));
-  const double atMost = 1 - binomialTail(last + 1, evidence.operations, 1 / static_cast<double>(ranks_));
-  return atMost * static_cast<double>(ranks_) <= options_.significance;
+  const double chance = state_.suspicions[position].lastChance(input_.arrivals[position], jobRanks_);
+  const double atMost = 1 - binomialTail(last + 1, evidence.operations, chance);
+  return atMost * static_cast<double>(jobRanks_) <= options_.significance;
 }
 
 std::vector<std::size_t> Judgement::named() const {
@@ -220,7 +239,7 @@ void Judgement::tellCleared() {
     state_.suspicions[position].end();
   }
   cleared.share = shareOf(*cleared.excessMs);
-  cleared.reason = clearedReason(cleared);
+  cleared.reason = clearedReason(cleared, input_.ownPastMs.has_value());
   state_.cleared = cleared;
   tell(std::move(cleared));
   if (!named().empty()) {
@@ -268,13 +287,14 @@ Verdict Judgement::stragglerVerdict() const {
   straggler.excessMs = worst.excessMs.median();
   straggler.share = shareOf(*straggler.excessMs);
   straggler.sinceStep = worst.sinceStep;
-  straggler.confidence = worst.test.confidence(static_cast<double>(ranks_));
-  straggler.evidence = worst.evidence(input_.arrivals[who.front()], ranks_);
+  straggler.confidence = worst.test.confidence(static_cast<double>(jobRanks_));
+  straggler.evidence = worst.evidence(input_.arrivals[who.front()], jobRanks_);
   straggler.cause = causeOf(straggler.evidence, worst.meanExcessMs());
   const double compared =
       options_.rule == Rule::kMovingAverage ? state_.ownPast[who.front()].median().value_or(0) : referenceMs_;
   straggler.reason = stragglerReason(
-      straggler, worst, {gateMs_, window_.stepMs, window_.ranks[who.front()].meanSelfMs, compared}, options_);
+      straggler, worst, {gateMs_, window_.stepMs, window_.ranks[who.front()].meanSelfMs, compared, input_.ownPastMs},
+      options_);
   return straggler;
 }
 
@@ -304,11 +324,11 @@ void Judgement::judgeJob() {
   if (window_.told < ranks_) {
     return;
   }
-  if (state_.pace.add(window_, limit_)) {
+  if (state_.pace.add(window_, limit_) && isAllOfTheJob()) {
     tellJob(state_.pace.slower(), jobWideVerdict(), paceOverReason(state_.pace, window_.lastStep()));
   }
   const bool blamed = !named().empty();
-  if (state_.imbalance.add(window_, blamed, limit_) && !blamed) {
+  if (ranks_ >= 2 && state_.imbalance.add(window_, blamed, limit_) && !blamed) {
     tellJob(state_.imbalance.uneven(), imbalanceVerdict(), imbalanceOverReason(window_.lastStep()));
   }
 }
@@ -343,7 +363,7 @@ Verdict Judgement::verdictOn(const Finding& finding, VerdictKind kind, std::stri
 
 // What weighs most comes first: a name, what is not known, what concerns everybody, what is over.
 Verdict Judgement::inForce() const {
-  if (ranks_ < 2) {
+  if (!comparable()) {
     return verdict(VerdictKind::kAbstain, "a rank alone has no peers to be compared with");
   }
   if (!named().empty()) {
@@ -361,7 +381,7 @@ Verdict Judgement::inForce() const {
     const auto position = static_cast<std::size_t>(doubtful - state_.suspicions.begin());
     return contradicted(position);
   }
-  if (state_.pace.slower()) {
+  if (state_.pace.slower() && isAllOfTheJob()) {
     return jobWideVerdict();
   }
   if (state_.imbalance.uneven()) {
@@ -372,7 +392,7 @@ Verdict Judgement::inForce() const {
 
 Verdict Judgement::contradicted(std::size_t position) const {
   const Suspicion& rank = state_.suspicions[position];
-  const Evidence evidence = rank.evidence(input_.arrivals[position], ranks_);
+  const Evidence evidence = rank.evidence(input_.arrivals[position], jobRanks_);
   Verdict doubt = verdict(VerdictKind::kAbstain,
                           contradictedReason(input_.ranks[position], rank.excessMs.median().value_or(0), evidence));
   doubt.evidence = evidence;
@@ -394,7 +414,8 @@ Verdict Judgement::nobody() const {
     worst = state_.suspicions[i].excessMs.median() > state_.suspicions[worst].excessMs.median() ? i : worst;
   }
   const double excess = state_.suspicions[worst].excessMs.median().value_or(0);
-  Verdict none = verdict(VerdictKind::kNone, nobodyReason(input_.ranks[worst], excess, gateMs_));
+  Verdict none =
+      verdict(VerdictKind::kNone, nobodyReason(input_.ranks[worst], excess, gateMs_, input_.ownPastMs.has_value()));
   none.excessMs = excess;
   none.share = shareOf(excess);
   return none;

@@ -6,6 +6,8 @@
 //
 //   state = {}; for each window:  {state, events} = decide(state, {compare(row), arrivals}, options)
 //
+// One state a class of peers (peer_classes.h). Of one class among several nothing is said of the whole job.
+//
 // `state.verdict` is the verdict in force; `events` are those that started, changed or cleared with this window, for which
 // a line is due.
 #pragma once
@@ -41,6 +43,8 @@ struct DetectorInput {
   WindowComparison window;
   std::vector<int> ranks;               // global, by position
   std::vector<ArrivalCounts> arrivals;  // so far, by position
+  std::size_t jobRanks = 0;             // of the session, where these are one class of several; 0: these are all
+  std::optional<double> ownPastMs{};    // of a rank without peers: its excess is over that (own_past.h)
 };
 
 struct DetectorState {

@@ -4,12 +4,15 @@
 #include <utility>
 
 #include "backend/detect/arrival_pattern.h"
+#include "backend/detect/job_verdict.h"
+#include "backend/detect/reasons.h"
 
 namespace straggler {
 namespace {
 
 constexpr std::size_t kMaxGroups = 4096;
 constexpr std::size_t kMaxGroupMembers = std::size_t{1} << 20;  // of all groups: 4 MB
+constexpr double kNearlyAll = 0.75;                             // of the ranks
 
 std::vector<RankModel> modelsOf(const std::vector<int>& ranks) {
   std::vector<RankModel> models(ranks.size());
@@ -24,11 +27,11 @@ std::vector<RankModel> modelsOf(const std::vector<int>& ranks) {
 JobModel::JobModel(std::vector<int> ranks, int stepsPerWindow, DetectorOptions options)
     : ranks_(modelsOf(ranks)),
       clocks_(ranks.empty() ? 0 : ranks.front()),
-      windows_(ranks.size(), stepsPerWindow),
       options_(options),
-      stepsPerWindow_(static_cast<std::size_t>(stepsPerWindow)) {
-  detector_.verdict.rule = toString(options_.rule);
-  detector_.verdict.reason = "no window of steps was compared on all ranks";
+      stepsPerWindow_(stepsPerWindow),
+      programs_(ranks.size()) {
+  setClasses({ranks});
+  verdict_ = inForce();
 }
 
 std::string JobModel::ruleText() const {
@@ -48,8 +51,9 @@ void JobModel::apply(const Frame& frame) {
     ++strangers_;
     return;
   }
-  windows_.sentAtOnce(std::count_if(frame.messages.begin(), frame.messages.end(),
-                                    [](const auto& message) { return std::holds_alternative<StepWindow>(message); }));
+  classes_[ranks_[*position].classIndex].windows().sentAtOnce(
+      std::count_if(frame.messages.begin(), frame.messages.end(),
+                    [](const auto& message) { return std::holds_alternative<StepWindow>(message); }));
   for (const auto& message : frame.messages) {
     std::visit([&](const auto& m) { apply(ranks_[*position], m); }, message);
   }
@@ -68,6 +72,7 @@ void JobModel::apply(RankModel& /*rank*/, const GroupInfo& group) {
     groupMembers_ = members;
     groups_[group.id()] = group;
     arrivals_.setGroupSize(group.id(), group.ranks.size());
+    programsChanged_ = true;
   }
 }
 
@@ -95,10 +100,10 @@ void JobModel::apply(RankModel& rank, const StepWindow& window) {
     rank.selfMs.add(share.selfMs.back());
     rank.durationMs.add(share.stepMs);
   }
-  const auto position = static_cast<std::size_t>(&rank - ranks_.data());
+  regroup();
   const std::int64_t firstStep = window.firstStep + static_cast<std::int64_t>(warmUp);
-  for (const auto& row : windows_.add(position, firstStep, std::move(share))) {
-    judge(row);
+  for (const auto& row : classes_[rank.classIndex].windows().add(rank.place, firstStep, std::move(share))) {
+    judge(rank.classIndex, row);
   }
 }
 
@@ -118,38 +123,151 @@ void JobModel::apply(RankModel& rank, const MitigationSummary& summary) {
   fillsSlots_ = fillsSlots_ || summary.armed || summary.filledByProxy > 0;
 }
 
-void JobModel::judge(const WindowRow& row) {
-  if (row.complete()) {
-    compareSteps(row);
+void JobModel::apply(RankModel& rank, const RankProgram& program) {
+  programs_[static_cast<std::size_t>(&rank - ranks_.data())] = program;
+  programsChanged_ = true;
+}
+
+// ---- Classes ----
+
+// Before anything was judged other classes count at once, later if they last.
+void JobModel::regroup() {
+  if (std::exchange(programsChanged_, false)) {
+    std::vector<int> all;
+    std::vector<PeerClass> now;
+    for (const auto& rank : ranks_) {
+      all.push_back(rank.rank);
+    }
+    for (const auto& ofClass : classes_) {
+      now.push_back(ofClass.ranks());
+    }
+    auto classes = peerClasses(all, programs_, groups_);
+    if (!classes || *classes == now) {
+      proposed_.reset();
+    } else if (proposed_ != classes) {
+      proposed_ = std::move(classes);
+      windowsSinceProposed_ = 0;
+    }
   }
-  DetectorInput input{straggler::compare(row), {}, {}};
-  // What is left of a window after warm-up, or at the end, has to be enough for a median.
-  if (2 * input.window.steps < stepsPerWindow_) {
+  if (proposed_ && (windowsCompared() == 0 || ++windowsSinceProposed_ > kSettled * ranks_.size())) {
+    setClasses(*std::exchange(proposed_, std::nullopt));
+  }
+}
+
+// A class that stays keeps what is known of it.
+void JobModel::setClasses(const std::vector<PeerClass>& classes) {
+  windowsLateBefore_ = windowsLate();
+  windowsPassedOverBefore_ = windowsPassedOver();
+  std::vector<ClassModel> before = std::exchange(classes_, {});
+  for (const auto& ranks : classes) {
+    const auto same =
+        std::find_if(before.begin(), before.end(), [&](const ClassModel& old) { return old.ranks() == ranks; });
+    if (same != before.end()) {
+      windowsLateBefore_ -= same->windows().late();
+      windowsPassedOverBefore_ -= same->windows().passedOver();
+    }
+    classes_.push_back(same != before.end() ? std::move(*same)
+                                            : ClassModel(ranks, ranks_.size(), stepsPerWindow_, options_));
+    for (std::size_t place = 0; place < ranks.size(); ++place) {
+      RankModel& rank = ranks_[*positionOf(ranks[place])];
+      rank.classIndex = classes_.size() - 1;
+      rank.place = place;
+    }
+  }
+}
+
+void JobModel::judge(std::size_t classIndex, const WindowRow& row) {
+  ClassModel& ofClass = classes_[classIndex];
+  if (row.complete()) {
+    compareSteps(ofClass, row);
+  }
+  std::vector<ArrivalCounts> arrivals;
+  for (const int number : ofClass.ranks()) {
+    const RankModel& rank = ranks_[*positionOf(number)];
+    arrivals.push_back({rank.lastCertain, rank.timesLast, rank.lastMoreLikely});
+  }
+  std::vector<Level> others;
+  for (std::size_t i = 0; i < classes_.size(); ++i) {
+    if (i != classIndex && classes_[i].level()) {
+      others.push_back(*classes_[i].level());
+    }
+  }
+  for (auto& event : ofClass.judge(row, std::move(arrivals), others)) {
+    tell(std::move(event));
+  }
+  judgeJob();
+  verdict_ = inForce();
+}
+
+// Of one class its detector says what concerns all. Of several, the job is slower if nearly all are slower than they were.
+void JobModel::judgeJob() {
+  if (classes_.size() == 1) {
     return;
   }
-  for (const auto& rank : ranks_) {
-    input.ranks.push_back(rank.rank);
-    input.arrivals.push_back({rank.lastCertain, rank.timesLast});
+  std::size_t slower = 0;
+  for (const auto& ofClass : classes_) {
+    slower += ofClass.detector().pace.slower() ? ofClass.ranks().size() : 0;
   }
-  auto [state, events] = decide(std::move(detector_), input, options_);
-  detector_ = std::move(state);
-  for (auto& event : events) {
-    history_.push_back(event);
-    events_.push_back(std::move(event));
+  const bool allSlower = static_cast<double>(slower) >= kNearlyAll * static_cast<double>(ranks_.size());
+  if (allSlower != std::exchange(allSlower_, allSlower)) {
+    Verdict change = jobWideVerdict();
+    if (!allSlower) {
+      change = Verdict{};
+      change.kind = VerdictKind::kCleared;
+      change.rule = toString(options_.rule);
+      change.reason = "self time is as before on most of the ranks";
+    }
+    tell(std::move(change));
   }
+}
+
+Verdict JobModel::jobWideVerdict() const {
+  const auto& worst = *std::max_element(classes_.begin(), classes_.end(), [](const auto& a, const auto& b) {
+    return a.detector().pace.excessMs() < b.detector().pace.excessMs();
+  });
+  const Pace& pace = worst.detector().pace;
+  Verdict made;
+  made.kind = VerdictKind::kJobWide;
+  made.rule = toString(options_.rule);
+  made.excessMs = pace.excessMs();
+  made.share = worst.stepMs() > 0 ? std::optional(pace.excessMs() / worst.stepMs()) : std::nullopt;
+  made.sinceStep = pace.sinceStep();
+  made.step = worst.lastStep();
+  made.confidence = pace.confidence();
+  made.reason = jobWideReason(pace);
+  return made;
+}
+
+Verdict JobModel::inForce() const {
+  std::vector<const Verdict*> ofClasses;
+  std::vector<Verdict> ofJob;
+  for (const auto& ofClass : classes_) {
+    ofClasses.push_back(&ofClass.detector().verdict);
+  }
+  if (allSlower_) {
+    ofJob.push_back(jobWideVerdict());
+  }
+  return jobVerdict(ofClasses, ofJob);
+}
+
+void JobModel::tell(Verdict event) {
+  history_.push_back(event);
+  events_.push_back(std::move(event));
   while (history_.size() > kMaxHistory) {
     history_.pop_front();
   }
 }
 
 // Without its slowest rank, a step would have been shorter by what that rank is behind the second slowest.
-void JobModel::compareSteps(const WindowRow& row) {
+void JobModel::compareSteps(const ClassModel& ofClass, const WindowRow& row) {
   std::size_t steps = row.ranks.front()->selfMs.size();
   for (const auto& rank : row.ranks) {
     steps = std::min(steps, rank->selfMs.size());
   }
-  stepsCompared_ += steps;
-  comparedMs_ += row.ranks.front()->stepMs * static_cast<double>(steps);
+  if (&ofClass == &classes_.front()) {
+    stepsCompared_ += steps;
+    comparedMs_ += row.ranks.front()->stepMs * static_cast<double>(steps);
+  }
   for (std::size_t step = 0; step < steps; ++step) {
     std::size_t slowest = 0;
     double second = 0;
@@ -160,7 +278,7 @@ void JobModel::compareSteps(const WindowRow& row) {
       slowest = self > largest ? i : slowest;
     }
     if (row.ranks.size() > 1) {
-      ranks_[slowest].lostMs += row.ranks[slowest]->selfMs[step] - second;
+      ranks_[*positionOf(ofClass.ranks()[slowest])].lostMs += row.ranks[slowest]->selfMs[step] - second;
     }
   }
 }
@@ -180,10 +298,51 @@ void JobModel::compare(const OpKey& key, const std::vector<RankSample>& samples)
   for (const auto& [rank, lateness] : pattern.lateness) {
     if (const auto position = positionOf(rank)) {
       ranks_[*position].latenessMs.add(toMilliseconds(lateness));
-      ranks_[*position].lastCertain += pattern.lastIsCertain ? 1 : 0;
-      ranks_[*position].timesLast += pattern.lastIsCertain && rank == pattern.lastArriver ? 1 : 0;
+      if (pattern.lastIsCertain) {
+        ranks_[*position].lastCertain += 1;
+        ranks_[*position].timesLast += rank == pattern.lastArriver ? 1 : 0;
+        ranks_[*position].lastMoreLikely +=
+            static_cast<double>(ranks_.size()) / static_cast<double>(pattern.lateness.size()) - 1;
+      }
     }
   }
+}
+
+namespace {
+
+template <class Value>
+std::uint64_t largest(const std::vector<ClassModel>& classes, Value&& value) {
+  std::uint64_t most = 0;
+  for (const auto& ofClass : classes) {
+    most = std::max(most, value(ofClass));
+  }
+  return most;
+}
+
+}  // namespace
+
+std::uint64_t JobModel::windowsCompared() const {
+  return largest(classes_, [](const ClassModel& c) { return c.detector().windows; });
+}
+
+std::uint64_t JobModel::windowsIncomplete() const {
+  return largest(classes_, [](const ClassModel& c) { return c.detector().incomplete; });
+}
+
+std::uint64_t JobModel::windowsLate() const {
+  std::uint64_t late = windowsLateBefore_;
+  for (const auto& ofClass : classes_) {
+    late += ofClass.windows().late();
+  }
+  return late;
+}
+
+std::uint64_t JobModel::windowsPassedOver() const {
+  std::uint64_t passedOver = windowsPassedOverBefore_;
+  for (const auto& ofClass : classes_) {
+    passedOver += ofClass.windows().passedOver();
+  }
+  return passedOver;
 }
 
 std::size_t JobModel::ranksHeard() const {

@@ -2,6 +2,7 @@
 
 #include "backend/base/format.h"
 #include "backend/detect/cause.h"
+#include "backend/detect/own_past.h"
 
 namespace straggler {
 namespace {
@@ -18,6 +19,12 @@ std::string lastArrivals(const Evidence& evidence) {
          (*evidence.lastPValue <= 0.01 ? "" : ", which chance alone would do too");
 }
 
+std::string comparedWith(const std::optional<double>& ownPastMs) {
+  return ownPastMs ? "its own past of " + milliseconds(*ownPastMs) +
+                         " and what the rest of the job is slower by (no other rank does the same work)"
+                   : "the median of its peers";
+}
+
 }  // namespace
 
 std::string stragglerReason(const Verdict& verdict, const Suspicion& worst, const Numbers& numbers,
@@ -26,8 +33,9 @@ std::string stragglerReason(const Verdict& verdict, const Suspicion& worst, cons
       " in " + std::to_string(worst.above) + " of " + std::to_string(worst.windows) + " windows of steps";
   std::string text;
   if (options.rule == Rule::kSelfTime) {
-    text = "its self time is " + milliseconds(*verdict.excessMs) + " a step above the median of its peers, more than " +
-           milliseconds(numbers.gateMs) + " (" + percent(numbers.gateMs / numbers.stepMs) + " of the step)" + windows;
+    text = "its self time is " + milliseconds(*verdict.excessMs) + " a step above " + comparedWith(numbers.ownPastMs) +
+           ", more than " + milliseconds(numbers.gateMs) + " (" + percent(numbers.gateMs / numbers.stepMs) +
+           " of the step)" + windows;
   } else {
     text = "its own time of " + milliseconds(numbers.selfMs) + " a step is more than " + fixed(options.multiplier, 2) +
            " times " + milliseconds(numbers.referenceMs) + " (" + std::string(toString(options.rule)) + ")" + windows +
@@ -40,9 +48,10 @@ std::string stragglerReason(const Verdict& verdict, const Suspicion& worst, cons
   return text + lastArrivals(verdict.evidence);
 }
 
-std::string clearedReason(const Verdict& cleared) {
-  return "self time is as the peers' again, as of step " + std::to_string(*cleared.step) + "; the excess was " +
-         milliseconds(*cleared.excessMs) + " a step since step " + std::to_string(*cleared.sinceStep);
+std::string clearedReason(const Verdict& cleared, bool ownPast) {
+  return std::string("self time is as ") + (ownPast ? "before" : "the peers'") + " again, as of step " +
+         std::to_string(*cleared.step) + "; the excess was " + milliseconds(*cleared.excessMs) + " a step since step " +
+         std::to_string(*cleared.sinceStep);
 }
 
 std::string contradictedReason(int rank, double excessMs, const Evidence& evidence) {
@@ -82,10 +91,16 @@ std::string imbalanceOverReason(std::int64_t step) {
   return "no other rank is late in each step any more, up to step " + std::to_string(step);
 }
 
-std::string nobodyReason(int rank, double excessMs, double gateMs) {
-  return "the largest excess of self time over the peers' median is rank " + std::to_string(rank) + "'s, " +
-         milliseconds(excessMs) + " a step over the last windows; below " + milliseconds(gateMs) +
-         ", or not in most windows, nobody is named";
+std::string nobodyReason(int rank, double excessMs, double gateMs, bool ownPast) {
+  return std::string("the largest excess of self time over ") + (ownPast ? "its own past" : "the peers' median") +
+         " is rank " + std::to_string(rank) + "'s, " + milliseconds(excessMs) +
+         " a step over the last windows; below " + milliseconds(gateMs) + ", or not in most windows, nobody is named";
+}
+
+std::string tooShortPastReason(int rank, std::size_t windows) {
+  return "no other rank does the same work as rank " + std::to_string(rank) + ", and its own past is " +
+         std::to_string(windows) + " windows of steps long; it takes at least " + std::to_string(OwnPast::kMinPast) +
+         " to compare it with that";
 }
 
 std::string tooFewReason(std::uint64_t windows) {

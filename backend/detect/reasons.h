@@ -1,6 +1,7 @@
 // Reasons: the sentence of each verdict, with the numbers behind it.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,13 +13,14 @@ namespace straggler {
 struct Numbers {
   double gateMs = 0;
   double stepMs = 0;
-  double selfMs = 0;       // own time of the worst rank, mean of a step
-  double referenceMs = 0;  // what a rule other than self_time compares it with
+  double selfMs = 0;                  // own time of the worst rank, mean of a step
+  double referenceMs = 0;             // what a rule other than self_time compares it with
+  std::optional<double> ownPastMs{};  // of a rank without peers
 };
 
 std::string stragglerReason(const Verdict& verdict, const Suspicion& worst, const Numbers& numbers,
                             const DetectorOptions& options);
-std::string clearedReason(const Verdict& cleared);
+std::string clearedReason(const Verdict& cleared, bool ownPast = false);
 std::string contradictedReason(int rank, double excessMs, const Evidence& evidence);
 std::string missingReason(const std::vector<int>& missing, std::int64_t step);
 std::string backReason(const std::vector<int>& ranks, std::int64_t step);
@@ -26,7 +28,9 @@ std::string imbalanceReason(const Imbalance& imbalance);
 std::string jobWideReason(const Pace& pace);
 std::string paceOverReason(const Pace& pace, std::int64_t step);
 std::string imbalanceOverReason(std::int64_t step);
-std::string nobodyReason(int rank, double excessMs, double gateMs);
+// `ownPast`: of a rank without peers.
+std::string nobodyReason(int rank, double excessMs, double gateMs, bool ownPast = false);
+std::string tooShortPastReason(int rank, std::size_t windows);
 std::string tooFewReason(std::uint64_t windows);
 
 }  // namespace straggler

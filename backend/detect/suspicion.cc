@@ -81,9 +81,15 @@ Evidence Suspicion::evidence(const ArrivalCounts& now, std::size_t ranks) const 
   if (evidence.operations > 0) {
     const std::uint64_t last = now.last - before_.last;
     evidence.lastShare = static_cast<double>(last) / static_cast<double>(evidence.operations);
-    evidence.lastPValue = binomialTail(last, evidence.operations, 1 / static_cast<double>(ranks));
+    evidence.lastPValue = binomialTail(last, evidence.operations, lastChance(now, ranks));
   }
   return evidence;
+}
+
+double Suspicion::lastChance(const ArrivalCounts& now, std::size_t ranks) const {
+  const auto operations = static_cast<double>(now.compared - before_.compared);
+  const double more = operations > 0 ? (now.moreLikely - before_.moreLikely) / operations : 0;
+  return std::clamp((1 + more) / static_cast<double>(ranks), 1e-9, 0.5);
 }
 
 }  // namespace straggler

@@ -15,6 +15,8 @@ namespace straggler {
 struct ArrivalCounts {
   std::uint64_t compared = 0;
   std::uint64_t last = 0;
+  double moreLikely =
+      0;  // sum over them of W / (ranks of the group) - 1, in a session of W ranks: of fewer, one is last more often
 };
 
 // The last few values of a rank or of the job, the oldest overwritten first.
@@ -66,6 +68,8 @@ struct Suspicion {
 
   // Since the excess began, the parts of the excess in the median over its last windows.
   Evidence evidence(const ArrivalCounts& now, std::size_t ranks) const;
+  // How likely it is by chance that the rank is the last arriver, over the operations since then. `ranks`: of the session.
+  double lastChance(const ArrivalCounts& now, std::size_t ranks) const;
   // As the evidence is: of the means over a window's steps.
   double meanExcessMs() const;
 

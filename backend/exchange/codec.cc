@@ -8,8 +8,10 @@
 namespace straggler {
 namespace {
 
-// Beside the kind of a sample: its completion follows.
+// Beside the kind of a sample: its completion follows; its size class is not that of the sample before, and follows.
 constexpr std::uint8_t kCompletedBit = 0x80;
+constexpr std::uint8_t kSizeBit = 0x40;
+constexpr std::uint8_t kMaxSizeClass = 64;
 
 // Before the evidence of a window: which of it follows.
 constexpr std::uint8_t kInputBit = 1;
@@ -66,16 +68,22 @@ void write(ByteWriter& out, const ArrivalSamples& samples) {
   out.varint(samples.operations.size());
   OpKey previous;
   std::int64_t reached = 0;
+  std::uint8_t sizeClass = 0;
   for (const auto& operation : samples.operations) {
     out.varint(operation.key.group ^ previous.group);
     out.signedVarint(static_cast<std::int64_t>(operation.key.sequence - previous.sequence));
-    const auto kind = static_cast<std::uint8_t>(operation.key.kind);
-    out.byte(operation.completed ? kind | kCompletedBit : kind);
+    out.byte(static_cast<std::uint8_t>(static_cast<unsigned>(operation.key.kind) |
+                                       (operation.completed ? kCompletedBit : 0U) |
+                                       (operation.sizeClass != sizeClass ? kSizeBit : 0U)));
     out.signedVarint(difference(toNanoseconds(operation.arrival), reached));
     reached = toNanoseconds(operation.arrival);
     if (operation.completed) {
       out.signedVarint(difference(toNanoseconds(*operation.completed), reached));
     }
+    if (operation.sizeClass != sizeClass) {
+      out.byte(operation.sizeClass);
+    }
+    sizeClass = operation.sizeClass;
     previous = operation.key;
   }
 }
@@ -100,6 +108,14 @@ void write(ByteWriter& out, const MitigationSummary& summary) {
   out.varint(summary.stalenessSum);
   out.varint(summary.stalenessMax);
   out.varint(summary.savedUs);
+}
+
+void write(ByteWriter& out, const RankProgram& program) {
+  out.varint(program.uses.size());
+  for (const auto& use : program.uses) {
+    out.varint(use.group);
+    out.byte(static_cast<std::uint8_t>(use.kind));
+  }
 }
 
 // ---- Reading: the same, checked ----
@@ -180,11 +196,12 @@ ArrivalSamples readSamples(ByteReader& in) {
   samples.sampling = in.atMost32(UINT32_MAX);
   OpKey key;
   std::int64_t reached = 0;
+  std::uint8_t sizeClass = 0;
   for (std::size_t left = in.count(kMaxSamples); left > 0 && !in.failed(); --left) {
     key.group ^= in.atMost32(UINT32_MAX);
     key.sequence += static_cast<std::uint64_t>(in.signedVarint());
     const std::uint8_t first = in.byte();
-    const std::uint8_t kind = first & static_cast<std::uint8_t>(~kCompletedBit);
+    const std::uint8_t kind = first & static_cast<std::uint8_t>(~(kCompletedBit | kSizeBit));
     if (kind >= kOpKinds) {
       in.fail();
       break;
@@ -195,6 +212,11 @@ ArrivalSamples readSamples(ByteReader& in) {
     if ((first & kCompletedBit) != 0) {
       sample.completed = fromNanoseconds(readTime(in, reached));
     }
+    sizeClass = (first & kSizeBit) != 0 ? in.byte() : sizeClass;
+    if (sizeClass > kMaxSizeClass) {
+      in.fail();
+    }
+    sample.sizeClass = sizeClass;
     samples.operations.push_back(sample);
   }
   return samples;
@@ -226,6 +248,20 @@ MitigationSummary readMitigation(ByteReader& in) {
   return summary;
 }
 
+RankProgram readProgram(ByteReader& in) {
+  RankProgram program;
+  for (std::size_t left = in.count(kMaxUses); left > 0 && !in.failed(); --left) {
+    const std::uint32_t group = in.atMost32(UINT32_MAX);
+    const std::uint8_t kind = in.byte();
+    if (kind >= kOpKinds) {
+      in.fail();
+      break;
+    }
+    program.uses.push_back({group, static_cast<OpKind>(kind)});
+  }
+  return program;
+}
+
 // A message's type is its place in the variant.
 std::optional<Message> readMessage(ByteReader& in) {
   switch (in.byte()) {
@@ -241,6 +277,8 @@ std::optional<Message> readMessage(ByteReader& in) {
       return readCounters(in);
     case 5:
       return readMitigation(in);
+    case 6:
+      return readProgram(in);
     default:
       return std::nullopt;
   }

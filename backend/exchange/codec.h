@@ -19,7 +19,7 @@
 
 namespace straggler {
 
-inline constexpr std::uint8_t kCodecVersion = 3;
+inline constexpr std::uint8_t kCodecVersion = 4;
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxMessages = 1024;
 inline constexpr std::size_t kMaxStringBytes = 1024;
@@ -28,6 +28,7 @@ inline constexpr std::size_t kMaxClauseBytes = 200;  // the same
 inline constexpr std::size_t kMaxGroupRanks = std::size_t{1} << 16;
 inline constexpr std::size_t kMaxWindowSteps = 1024;
 inline constexpr std::size_t kMaxSamples = 4096;
+inline constexpr std::size_t kMaxUses = 1024;  // of a program
 
 std::vector<std::uint8_t> encode(const Frame& frame);
 std::optional<Frame> decode(std::span<const std::uint8_t> bytes);

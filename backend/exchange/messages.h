@@ -52,10 +52,14 @@ struct StepWindow {
   bool operator==(const StepWindow&) const = default;
 };
 
+// The bits that a size in bytes takes: sizes of one class differ by less than a factor of two.
+std::uint8_t sizeClassOf(std::uint64_t bytes);
+
 struct ArrivalSample {
   OpKey key;
   Instant arrival{};
   std::optional<Instant> completed;
+  std::uint8_t sizeClass = 0;  // of the rank's input; 0: it has none, or it was not told
 
   bool operator==(const ArrivalSample&) const = default;
 };
@@ -97,7 +101,25 @@ struct MitigationSummary {
   bool operator==(const MitigationSummary&) const = default;
 };
 
-using Message = std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters, MitigationSummary>;
+struct OperationUse {
+  GroupId group = 0;
+  OpKind kind = OpKind::kAllReduce;
+
+  auto operator<=>(const OperationUse&) const = default;
+};
+
+// What a rank does again and again: which kinds of operations, in which groups, its training thread called in each of its
+// last windows. Told before the first window, and when it changes. Ranks that do the same can be compared.
+struct RankProgram {
+  static constexpr std::size_t kWindows = 3;  // of those, or of as many as there are
+
+  std::vector<OperationUse> uses;  // ascending
+
+  bool operator==(const RankProgram&) const = default;
+};
+
+using Message =
+    std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters, MitigationSummary, RankProgram>;
 
 // One transmission of one rank.
 struct Frame {

@@ -61,7 +61,8 @@ JsonLine line(const ArrivalSamples& samples) {
             .field("collective_seq_id", sample.key.sequence)
             .field("kind", toString(sample.key.kind))
             .field("arrival_ns", toNanoseconds(sample.arrival))
-            .field("completed_ns", sample.completed ? std::optional(toNanoseconds(*sample.completed)) : std::nullopt));
+            .field("completed_ns", sample.completed ? std::optional(toNanoseconds(*sample.completed)) : std::nullopt)
+            .field("size_class", sample.sizeClass));
   }
   return record("arrivals").field("sampling", samples.sampling).field("operations", operations);
 }
@@ -88,6 +89,14 @@ JsonLine line(const MitigationSummary& summary) {
       .field("staleness_sum", summary.stalenessSum)
       .field("staleness_max", summary.stalenessMax)
       .field("saved_us", summary.savedUs);
+}
+
+JsonLine line(const RankProgram& program) {
+  std::vector<JsonLine> uses;
+  for (const auto& use : program.uses) {
+    uses.push_back(JsonLine().field("group", use.group).field("kind", toString(use.kind)));
+  }
+  return record("program").field("uses", uses);
 }
 
 // ---- Report ----

@@ -1,6 +1,7 @@
 #include "backend/session/monitor.h"
 
 #include <algorithm>
+#include <iterator>
 #include <limits>
 #include <utility>
 
@@ -23,7 +24,8 @@ std::uint64_t microseconds(Duration duration) {
 // What can be lost without losing more than itself: the root can compare nothing of a rank that it does not know, nor of a
 // group.
 bool isSummary(const Message& message) {
-  return !std::holds_alternative<RankHello>(message) && !std::holds_alternative<GroupInfo>(message);
+  return !std::holds_alternative<RankHello>(message) && !std::holds_alternative<GroupInfo>(message) &&
+         !std::holds_alternative<RankProgram>(message);
 }
 
 }  // namespace
@@ -126,13 +128,17 @@ void Monitor::process(const Operation& operation) {
     closeStep(*ended);
   }
   selfTime_.add(operation);
+  if (operation.trainingThread && uses_.size() < kMaxUses) {
+    uses_.insert({operation.key.group, operation.key.kind});
+  }
   if (isNumbered(operation.key.kind)) {
     ++operationsRead_;
     if (!operation.failed && isSampled(operation.key, samples_.sampling) &&
         samples_.operations.size() < kMaxSamplesWaiting) {
       const bool completed = operation.completed.known();
-      samples_.operations.push_back(
-          {operation.key, operation.arrival.time, completed ? std::optional(operation.completed.time) : std::nullopt});
+      samples_.operations.push_back({operation.key, operation.arrival.time,
+                                     completed ? std::optional(operation.completed.time) : std::nullopt,
+                                     sizeClassOf(operation.bytes)});
     }
   }
   if (options_.operations) {
@@ -174,10 +180,28 @@ void Monitor::closeWindow() {
   window_.foundBy = finder_.foundBy();
   window_.durationUs = microseconds(windowLength_);
   addEvidence();
+  tellProgram();
   if ((window_.firstStep / options_.window) % stride_ == 0) {
     queue(window_);
   }
   window_ = {};
+}
+
+// Before the window, so that whoever compares it knows with whose.
+void Monitor::tellProgram() {
+  recentUses_.push_back(std::exchange(uses_, {}));
+  if (recentUses_.size() > RankProgram::kWindows) {
+    recentUses_.pop_front();
+  }
+  const auto inAll = [this](const OperationUse& use) {
+    return std::all_of(recentUses_.begin(), recentUses_.end(), [&](const Uses& uses) { return uses.contains(use); });
+  };
+  RankProgram program;
+  std::copy_if(recentUses_.front().begin(), recentUses_.front().end(), std::back_inserter(program.uses), inAll);
+  if (program != toldProgram_) {
+    toldProgram_ = program;
+    queue(std::move(program));
+  }
 }
 
 void Monitor::addEvidence() {

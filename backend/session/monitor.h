@@ -5,7 +5,8 @@
 //
 // What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond), a sample of
 // arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters, and what mitigation did if that changed (up to 300
-// bytes, after a window closed, at most every kMitigationPeriod). What cannot be sent waits, bounded; beyond that the
+// bytes, after a window closed, at most every kMitigationPeriod), and which operations the rank calls in each window if
+// that changed (6 bytes for each group and kind; as a rule once). What cannot be sent waits, bounded; beyond that the
 // oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently
 // still tell of the same steps and operations.
 //
@@ -25,6 +26,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -89,12 +91,15 @@ class Monitor {
   std::optional<std::string> published() const;
 
  private:
+  using Uses = std::set<OperationUse>;
+
   void read(Instant now);
   void processBatch();
   void process(const Operation& operation);
   std::string recordOf(const Operation& operation);
   void closeStep(const StepEnd& step);
   void closeWindow();
+  void tellProgram();
   void addEvidence();
   void adjustThinning(Instant now);
   void queue(Message message);
@@ -115,6 +120,9 @@ class Monitor {
   Duration windowLength_{};
   Duration windowInput_{};
   std::optional<ThreadTimes> lastTimes_;  // of the training thread, when the last window was closed
+  Uses uses_;                             // since then
+  std::deque<Uses> recentUses_;           // of the windows before
+  std::optional<RankProgram> toldProgram_;
   ArrivalSamples samples_;
   std::vector<Operation> batch_;
   std::vector<Fetch> fetches_;

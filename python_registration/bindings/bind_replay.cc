@@ -48,6 +48,7 @@ ArrivalSample sampleOf(const py::dict& entry) {
   if (const auto completed = get<std::optional<std::int64_t>>(entry, "completed_ns")) {
     sample.completed = fromNanoseconds(*completed);
   }
+  sample.sizeClass = getIfWritten<std::uint8_t>(entry, "size_class").value_or(0);
   return sample;
 }
 
@@ -65,6 +66,15 @@ MitigationSummary mitigationOf(const py::dict& line) {
   summary.stalenessMax = get<std::uint64_t>(line, "staleness_max");
   summary.savedUs = get<std::uint64_t>(line, "saved_us");
   return summary;
+}
+
+RankProgram programOf(const py::dict& line) {
+  RankProgram program;
+  for (const auto& entry : get<std::vector<py::dict>>(line, "uses")) {
+    const auto kind = get<std::string>(entry, "kind");
+    program.uses.push_back({get<GroupId>(entry, "group"), known(opKindFromString(kind), kind)});
+  }
+  return program;
 }
 
 // Nothing for a line that is no message (an operation, a report).
@@ -101,6 +111,9 @@ std::optional<Message> messageOf(const py::dict& line) {
   }
   if (type == "mitigation") {
     return mitigationOf(line);
+  }
+  if (type == "program") {
+    return programOf(line);
   }
   return std::nullopt;
 }

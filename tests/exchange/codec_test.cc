@@ -64,9 +64,36 @@ TEST(Codec, evidenceOfAnUnknownKindIsRefused) {
 TEST(Codec, samplesRoundTrip) {
   ArrivalSamples samples{8, {}};
   samples.operations.push_back({{0xFFFFFFFFU, 17, OpKind::kBroadcast}, at(1e6), at(1e6 + 0.5)});
-  samples.operations.push_back({{1, 16, OpKind::kAllReduce}, at(1e6 - 3), std::nullopt});
+  samples.operations.push_back({{1, 16, OpKind::kAllReduce}, at(1e6 - 3), std::nullopt, 64});
+  samples.operations.push_back({{1, 17, OpKind::kAllReduce}, at(1e6 - 2), std::nullopt, 64});
   samples.operations.push_back({{1, UINT64_MAX, OpKind::kBatchedP2P}, fromNanoseconds(0), at(-5)});
   expectRoundTrip({2, {samples}});
+}
+
+TEST(Codec, sizeClassIsTheNumberOfBits) {
+  EXPECT_EQ(sizeClassOf(0), 0);
+  EXPECT_EQ(sizeClassOf(1), 1);
+  EXPECT_EQ(sizeClassOf((1 << 21) - 1), 21);
+  EXPECT_EQ(sizeClassOf(1 << 20), 21);
+  EXPECT_EQ(sizeClassOf(UINT64_MAX), 64);
+}
+
+TEST(Codec, sizeClassBeyondTheLargestIsRefused) {
+  ArrivalSamples samples{1, {{{1, 16, OpKind::kAllReduce}, at(1), std::nullopt, 65}}};
+  EXPECT_FALSE(decode(encode({2, {samples}})));
+}
+
+TEST(Codec, programRoundTrip) {
+  expectRoundTrip({3, {RankProgram{}}});
+  expectRoundTrip({3, {RankProgram{{{0, OpKind::kBatchedP2P}, {UINT32_MAX, OpKind::kAllReduce}}}}});
+}
+
+TEST(Codec, programWithAnUnknownKindOrTooManyUsesIsRefused) {
+  EXPECT_FALSE(decode(handWritten(6, [](ByteWriter& out) { out.varint(1), out.varint(7), out.byte(kOpKinds); })));
+  RankProgram program{std::vector<OperationUse>(kMaxUses)};
+  EXPECT_TRUE(decode(encode({3, {program}})));
+  program.uses.emplace_back();
+  EXPECT_FALSE(decode(encode({3, {program}})));
 }
 
 TEST(Codec, countersRoundTrip) { expectRoundTrip({1, {RankCounters{UINT64_MAX, 1, 2, 3, true}}}); }

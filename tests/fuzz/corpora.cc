@@ -116,6 +116,7 @@ void addLimits(Corpora& corpora) {
   for (std::size_t kind = 0; kind < kOpKinds; ++kind) {
     const double time = kind % 2 == 0 ? 1e6 : -1e6;
     samples.operations.push_back({{9, kind % 3 == 0 ? kLargest : kind, static_cast<OpKind>(kind)}, at(time), {}});
+    samples.operations.back().sizeClass = kind == 0 ? 64 : static_cast<std::uint8_t>(kind);
     samples.operations.back().completed = kind % 2 == 0 ? std::optional(at(time + 1)) : std::nullopt;
   }
   add("samples-every-kind", {std::numeric_limits<int>::max(), {samples}});
@@ -125,10 +126,16 @@ void addLimits(Corpora& corpora) {
       {0,
        {MitigationSummary{true, std::string(kMaxModeBytes, 'm'), std::string(kMaxClauseBytes, 'x'), kLargest, kLargest,
                           kLargest, kLargest, kLargest, kLargest, kLargest, kLargest}}});
+  add("program-empty", {0, {RankProgram{}}});
+  RankProgram program;
+  for (std::size_t kind = 0; kind < kOpKinds; ++kind) {
+    program.uses.push_back({std::numeric_limits<GroupId>::max(), static_cast<OpKind>(kind)});
+  }
+  add("program-every-kind", {0, {program}});
   add("one-of-each",
       {3,
        {RankHello{"h", 1, "c"}, GroupInfo{"0", "d", "gloo", {0, 3}}, window, samples,
-        MitigationSummary{true, "carry", "\xc3\xa4", 1, 2, 3, 4, 5, 6, 7, 8}, RankCounters{1, 2, 3, 4, false}}});
+        MitigationSummary{true, "carry", "\xc3\xa4", 1, 2, 3, 4, 5, 6, 7, 8}, RankCounters{1, 2, 3, 4, false}, program}});
 }
 
 // Times at both ends of what a line of a record can say.
@@ -168,7 +175,7 @@ void addModels(Corpora& corpora) {
     ArrivalSamples samples;
     for (std::uint64_t i = 0; i < 20; ++i) {
       const double time = 10.0 * static_cast<double>(i) + rank;
-      samples.operations.push_back({{groupId("0"), i, OpKind::kAllReduce}, at(time), at(time + 3)});
+      samples.operations.push_back({{groupId("0"), i, OpKind::kAllReduce}, at(time), at(time + 3), 21});
     }
     append(arrivals, {rank,
                       {RankHello{"host-\xff", 1, rank == 0 ? "a" : "b"}, GroupInfo{"0", "\x1b[2J", "gloo", {0, 1}},

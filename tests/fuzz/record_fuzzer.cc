@@ -53,6 +53,7 @@ void change(Input& by, ArrivalSample& sample) {
   change(by, sample.key.sequence);
   change(by, sample.arrival);
   change(by, sample.completed);
+  change(by, sample.sizeClass);
 }
 void change(Input& by, ArrivalSamples& samples) {
   change(by, samples.sampling);
@@ -74,6 +75,9 @@ void change(Input& by, MitigationSummary& summary) {
   change(by, summary.stalenessMax);
   change(by, summary.savedUs);
 }
+
+void change(Input& by, OperationUse& use) { change(by, use.group); }
+void change(Input& by, RankProgram& program) { change(by, program.uses); }
 
 }  // namespace
 }  // namespace straggler

@@ -70,6 +70,7 @@ std::vector<std::string> oneOfEach() {
       toJson(1, RankCounters{900, 1, 2, 3, true}),
       toJson(1, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 3'250'000}),
       toJson(1, MitigationSummary{false, "drop", "only Gloo is mitigated"}),
+      toJson(1, RankProgram{{{1, OpKind::kAllReduce}, {9, OpKind::kSend}}}),
       participationStart(1, 4, MitigationMode::kCarry, 8),
       toJson(1, Participation{7, 5, bucketOf(2)}),
       toJson(1, Participation{6, 5, broadcastFrom(3)}),

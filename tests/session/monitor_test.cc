@@ -224,14 +224,79 @@ TEST(Monitor, droppedAndCapturedOperationsAreCounted) {
   EXPECT_EQ(last.captured, 1U);
 }
 
-TEST(Monitor, rankThatOnlySendsAndReceivesHasNoSteps) {
+// One blocking call: in it from now on for `blockedMs`.
+void blockingCall(SimulatedRank& rank, OpKind kind, double blockedMs) {
+  Operation operation = entered(kind, 0, kWorld.id());
+  operation.arrival = {rank.clock.now(), StampSource::kHost};
+  operation.asynchronous = true;
+  const Ticket ticket = rank.recorder->enter(operation);
+  rank.recorder->issued(ticket, rank.clock.now());
+  rank.recorder->waiting(ticket, rank.clock.now());
+  rank.clock.advance(ms(blockedMs));
+  rank.recorder->released(ticket, {rank.clock.now(), StampSource::kWait});
+}
+
+TEST(Monitor, pipelineRankThatOnlySendsAndReceivesHasStepsAndIsNotChargedForItsWaits) {
   SimulatedRank rank;
-  for (int i = 0; i < 100; ++i) {
-    rank.recorder->abandoned(rank.recorder->enter(entered(OpKind::kSend, 1, kWorld.id())));
-    rank.idle(25);
+  for (int step = 0; step < 100; ++step) {
+    rank.clock.advance(ms(7));
+    blockingCall(rank, OpKind::kSend, step < 60 ? 1 : 40);  // the link becomes slow
+    blockingCall(rank, OpKind::kRecv, 5);
+    rank.clock.advance(ms(3));
+    rank.monitor->round(rank.clock.now());
   }
   rank.finish();
-  EXPECT_TRUE(rank.exchange->messages<StepWindow>().empty());
+  const auto windows = rank.exchange->messages<StepWindow>();
+  ASSERT_GE(windows.size(), 4U);
+  for (const auto& window : windows) {
+    EXPECT_EQ(window.foundBy, StepsFoundBy::kOpPeriod);
+    for (const std::uint32_t self : window.selfUs) {
+      EXPECT_EQ(self, 10'000U);
+    }
+  }
+  EXPECT_EQ(windows.front().durationUs, 160'000U);
+  EXPECT_GT(windows.back().durationUs / windows.back().selfUs.size(), 50'000U);
+}
+
+TEST(Monitor, programIsToldBeforeTheFirstWindowAndOnlyWhenItChanges) {
+  SimulatedRank rank;
+  rank.steps(200);
+  rank.finish();
+  EXPECT_EQ(rank.exchange->messages<RankProgram>(), (std::vector<RankProgram>{{{{kWorld.id(), OpKind::kAllReduce}}}}));
+  bool told = false;
+  for (const auto& frame : rank.exchange->sent) {
+    for (const auto& message : frame.messages) {
+      told = told || std::holds_alternative<RankProgram>(message);
+      EXPECT_TRUE(told || !std::holds_alternative<StepWindow>(message));
+    }
+  }
+}
+
+TEST(Monitor, whatARankDoesNowAndThenIsNoPartOfItsProgram) {
+  SimulatedRank rank;
+  for (int step = 0; step < 200; ++step) {
+    if (step > 10 && step % 25 == 0) {
+      blockingCall(rank, OpKind::kBroadcast, 1);
+    }
+    rank.step();
+  }
+  rank.finish();
+  EXPECT_EQ(rank.exchange->messages<RankProgram>().size(), 1U);
+}
+
+TEST(Monitor, whatARankDoesInThreeWindowsInARowBelongsToItsProgramUntilItEnds) {
+  SimulatedRank rank;
+  rank.steps(30);
+  for (int step = 0; step < 40; ++step) {
+    blockingCall(rank, OpKind::kBarrier, 1);
+    rank.step();
+  }
+  rank.steps(40);
+  rank.finish();
+  const OperationUse reduces{kWorld.id(), OpKind::kAllReduce};
+  const OperationUse waits{kWorld.id(), OpKind::kBarrier};
+  EXPECT_EQ(rank.exchange->messages<RankProgram>(),
+            (std::vector<RankProgram>{{{reduces}}, {{reduces, waits}}, {{reduces}}}));
 }
 
 TEST(Monitor, everyOperationIsWrittenToTheRecords) {

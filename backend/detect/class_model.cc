@@ -1,0 +1,67 @@
+#include "backend/detect/class_model.h"
+
+#include <algorithm>
+#include <limits>
+#include <utility>
+
+#include "backend/detect/reasons.h"
+
+namespace straggler {
+
+ClassModel::ClassModel(PeerClass ranks, std::size_t jobRanks, int stepsPerWindow, const DetectorOptions& options)
+    : ranks_(std::move(ranks)),
+      jobRanks_(jobRanks),
+      stepsPerWindow_(static_cast<std::size_t>(stepsPerWindow)),
+      options_(options),
+      windows_(ranks_.size(), stepsPerWindow) {
+  detector_.verdict.rule = toString(options_.rule);
+  detector_.verdict.reason = "no window of steps was compared on all ranks";
+}
+
+std::vector<Verdict> ClassModel::judge(const WindowRow& row, std::vector<ArrivalCounts> arrivals,
+                                       const std::vector<Level>& others) {
+  WindowComparison window = straggler::compare(row);
+  // What is left of a window after warm-up, or at the end, has to be enough for a median.
+  if (2 * window.steps < stepsPerWindow_) {
+    return {};
+  }
+  const auto past = past_.medianMs();
+  const double nowMs = window.ranks.front().selfMs;
+  stepMs_ = window.stepMs;
+  lastStep_ = window.lastStep();
+  setLevel(window);
+  DetectorInput input{std::move(window), ranks_, std::move(arrivals), jobRanks_};
+  if (alone()) {
+    if (!past) {
+      past_.add(nowMs);
+      detector_.verdict.reason = tooShortPastReason(ranks_.front(), past_.size());
+      return {};
+    }
+    input.ownPastMs = past;
+    input.window = compareWithPast(row, *past, commonMs(*past, others));
+  }
+  auto [state, events] = decide(std::move(detector_), input, options_);
+  detector_ = std::move(state);
+  if (alone() && detector_.suspicions.front().test.score == 0) {
+    past_.add(nowMs);
+  }
+  return events;
+}
+
+void ClassModel::setLevel(const WindowComparison& window) {
+  if (jobRanks_ == ranks_.size()) {
+    return;  // there are no others to whom it would matter
+  }
+  double nowMs = std::numeric_limits<double>::max();
+  for (const auto& rank : window.ranks) {
+    nowMs = rank.told ? std::min(nowMs, rank.selfMs) : nowMs;
+  }
+  if (const auto past = past_.medianMs()) {
+    level_ = Level{nowMs, *past};
+  }
+  if (!alone()) {
+    past_.add(nowMs);
+  }
+}
+
+}  // namespace straggler
