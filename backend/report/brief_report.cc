@@ -41,6 +41,7 @@ JobReport shortened(JobReport report) {
   }
   keepNamed(report.ranks, report.verdict);
   report.skew.clear();
+  report.clockRows.clear();
   keepNamed(report.mitigation, report.verdict);
   std::erase_if(report.groups, [](const GroupInfo& group) { return group.ranks.size() > kMembersKept; });
   return report;

@@ -46,6 +46,35 @@ std::vector<SkewRow> skewRows(const JobModel& model) {
   return rows;
 }
 
+ClockRow clockRow(const ClockRelation& relation) {
+  ClockRow row;
+  row.ranks = relation.ranks;
+  if (relation.offset) {
+    row.atNs = toNanoseconds(relation.at);
+    row.offsetMs = toMilliseconds(relation.offset->middle());
+    row.offsetBoundMs = toMilliseconds(relation.offset->bound());
+  }
+  if (relation.drift) {
+    row.driftPpm = relation.drift->middlePpm();
+    row.driftBoundPpm = relation.drift->boundPpm();
+    row.driftSpanMs = toMilliseconds(relation.drift->span);
+  }
+  row.leaps = relation.leaps;
+  return row;
+}
+
+// A clock that leaps again and again drifts by more than is allowed for, or its stamps are wrong.
+std::optional<std::string> leapsNote(const JobReport& report) {
+  std::uint64_t leaps = 0;
+  for (const auto& clock : report.clockRows) {
+    leaps += clock.leaps;
+  }
+  if (leaps == 0) {
+    return std::nullopt;
+  }
+  return "clocks leapt " + plural(leaps, "time") + ": arrivals on them were not compared until they were known again";
+}
+
 MitigationRow mitigationRow(int rank, const MitigationSummary& summary) {
   MitigationRow row;
   row.rank = rank;
@@ -146,6 +175,9 @@ std::vector<std::string> notesOf(const JobModel& model, const JobReport& report)
   for (auto& note : windowNotes(report)) {
     notes.push_back(std::move(note));
   }
+  if (auto note = leapsNote(report)) {
+    notes.push_back(std::move(*note));
+  }
   for (auto& note : biasNotes(report)) {
     notes.push_back(std::move(note));
   }
@@ -218,6 +250,9 @@ JobReport jobReport(const JobModel& model, std::uint64_t linesLost) {
   report.windowsLate = model.windowsLate();
   report.ruleText = model.ruleText();
   report.skew = skewRows(model);
+  for (const auto& relation : model.clocks().relations()) {
+    report.clockRows.push_back(clockRow(relation));
+  }
   report.notes = notesOf(model, report);
   return report;
 }

@@ -38,6 +38,18 @@ struct SkewRow {
   double boundMs = 0;  // the largest
 };
 
+// A clock other than the root's. The truth is within the bound of each figure.
+struct ClockRow {
+  std::vector<int> ranks;            // global, that read it
+  std::optional<std::int64_t> atNs;  // what it read when `offsetMs` held; absent with it
+  std::optional<double> offsetMs;    // of the root's clock less this one; absent: not known
+  std::optional<double> offsetBoundMs;
+  std::optional<double> driftPpm;  // by how much the offset changes, the mean of a span; absent: not known
+  std::optional<double> driftBoundPpm;
+  std::optional<double> driftSpanMs;
+  std::uint64_t leaps = 0;  // after each, nothing was known for a while
+};
+
 // What mitigation did on a rank.
 struct MitigationRow {
   int rank = 0;      // global
@@ -72,6 +84,7 @@ struct JobReport {
   std::uint64_t windowsLate = 0;        // that came in after theirs had been judged
   std::vector<RankRow> ranks;
   std::vector<SkewRow> skew;
+  std::vector<ClockRow> clockRows;        // none where all ranks share one
   std::vector<MitigationRow> mitigation;  // of the ranks that told of it; none where it is off
   std::vector<std::string> notes;         // whatever makes the report less than complete
 

@@ -157,6 +157,18 @@ JsonLine skewLine(const SkewRow& row) {
       .field("bound_ms", row.boundMs);
 }
 
+JsonLine clockLine(const ClockRow& row) {
+  return JsonLine()
+      .field("ranks", row.ranks)
+      .field("at_ns", row.atNs)
+      .field("offset_ms", row.offsetMs)
+      .field("offset_bound_ms", row.offsetBoundMs)
+      .field("drift_ppm", row.driftPpm)
+      .field("drift_bound_ppm", row.driftBoundPpm)
+      .field("drift_span_ms", row.driftSpanMs)
+      .field("leaps", row.leaps);
+}
+
 JsonLine mitigationLine(const MitigationRow& row) {
   return JsonLine()
       .field("rank", row.rank)
@@ -246,6 +258,10 @@ std::string toJson(const JobReport& report) {
   for (const auto& row : report.skew) {
     skew.push_back(skewLine(row));
   }
+  std::vector<JsonLine> clocks;
+  for (const auto& row : report.clockRows) {
+    clocks.push_back(clockLine(row));
+  }
   std::vector<JsonLine> mitigation;
   for (const auto& row : report.mitigation) {
     mitigation.push_back(mitigationLine(row));
@@ -267,6 +283,7 @@ std::string toJson(const JobReport& report) {
       .field("windows_late", report.windowsLate)
       .field("ranks", ranks)
       .field("skew", skew)
+      .field("clock_offsets", clocks)
       .field("mitigation", mitigation)
       .field("notes", report.notes)
       .text();

@@ -41,6 +41,23 @@ std::string skewTable(const JobReport& report) {
   return table(rows);
 }
 
+std::string clockTable(const JobReport& report) {
+  if (report.clockRows.empty()) {
+    return "";
+  }
+  std::vector<std::vector<std::string>> rows = {
+      {"clock of rank", "offset (ms)", "bound", "drift (ppm)", "bound", "over (s)", "leaps"}};
+  const auto figure = [](const std::optional<double>& value, int digits) {
+    return value ? fixed(*value, digits) : "-";
+  };
+  for (const auto& row : report.clockRows) {
+    const auto spanS = row.driftSpanMs ? std::optional(*row.driftSpanMs / 1e3) : std::nullopt;
+    rows.push_back({rankList(row.ranks), figure(row.offsetMs, 3), figure(row.offsetBoundMs, 3), figure(row.driftPpm, 1),
+                    figure(row.driftBoundPpm, 1), figure(spanS, 0), std::to_string(row.leaps)});
+  }
+  return table(rows);
+}
+
 std::string stepsText(const JobReport& report) {
   switch (report.foundBy) {
     case StepsFoundBy::kGraphTask:
@@ -77,7 +94,7 @@ std::string textReport(const JobReport& report) {
   text += "straggler: " + std::to_string(report.ranksReported) + " of " + plural(report.worldSize, "rank") + ", " +
           plural(report.stepsCompared, "step") + " compared (" + stepsText(report) + "), " +
           plural(report.collectives, "collective") + " seen, " + plural(report.recordsDropped, "record") + " dropped\n";
-  text += rankTable(report) + skewTable(report) + mitigationTable(report);
+  text += rankTable(report) + skewTable(report) + clockTable(report) + mitigationTable(report);
   for (const auto& note : report.notes) {
     text += "note: " + note + "\n";
   }

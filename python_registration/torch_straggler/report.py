@@ -84,7 +84,7 @@ class RankReport:
         self_ms: self time in a step, on the rank's own clock: from a release to the next arrival, summed.
         wait_ms: time in a step in which the rank was blocked by the last arriver.
         lateness_p50_ms, lateness_p95_ms, lateness_max_ms: arrival minus the first arriver's, per operation.
-        last: operations at which it was the last arriver.
+        last: operations at which it was the last arriver, beyond doubt: between clocks it may be open who was.
         operations_compared: operations of which every rank's arrival is known.
         time_lost_share: share of the job's time, 0 to 1, in which the others waited for this rank.
         records_dropped: operations that it could not record.
@@ -119,6 +119,30 @@ class ArrivalSkew:
     skew_p95_ms: float | None
     skew_max_ms: float | None
     bound_ms: float | None
+
+
+@dataclass(frozen=True)
+class ClockOffset:
+    """A clock other than that of the rank that collects. The truth is within the bound of each figure.
+
+    Attributes:
+        ranks: global ranks that read it: those of a host, as a rule.
+        at_ns: what it read when the offset was `offset_ms`, nanoseconds.
+        offset_ms, offset_bound_ms: the collecting rank's clock less this one, milliseconds; None if it is not known.
+        drift_ppm, drift_bound_ppm: by how much the offset changes, parts per million of the time on this clock: the
+            mean over the last `drift_span_ms`; None if it is not known.
+        drift_span_ms: that span, milliseconds.
+        leaps: how often a clock has leapt, after which nothing was known for a while.
+    """
+
+    ranks: tuple[int, ...]
+    at_ns: int | None
+    offset_ms: float | None
+    offset_bound_ms: float | None
+    drift_ppm: float | None
+    drift_bound_ppm: float | None
+    drift_span_ms: float | None
+    leaps: int
 
 
 @dataclass(frozen=True)
@@ -177,6 +201,8 @@ class JobReport:
         windows_late: windows of a rank that came in after theirs had been judged.
         mitigation: one entry a rank that told of its mitigation, none where it is off; in a brief report only of the
             ranks that are named.
+        clock_offsets: one entry a clock other than that of rank 0, none where all ranks share one; none in a brief
+            report.
     """
 
     world_size: int
@@ -197,6 +223,7 @@ class JobReport:
     windows_incomplete: int = 0
     windows_late: int = 0
     mitigation: tuple[MitigationReport, ...] = ()
+    clock_offsets: tuple[ClockOffset, ...] = ()
 
     @staticmethod
     def from_json(text: str) -> JobReport:

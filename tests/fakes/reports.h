@@ -57,6 +57,25 @@ inline JobReport smallReport() {
   return report;
 }
 
+// The same, with a clock that is known and one that is not.
+inline JobReport clocksReport() {
+  JobReport report = smallReport();
+  report.clocks = 3;
+  ClockRow known;
+  known.ranks = {2, 3};
+  known.atNs = 5'000'000'000;
+  known.offsetMs = 10'000.125;
+  known.offsetBoundMs = 0.25;
+  known.driftPpm = -100;
+  known.driftBoundPpm = 4.5;
+  known.driftSpanMs = 118'000;
+  known.leaps = 1;
+  ClockRow unknown;
+  unknown.ranks = {4};
+  report.clockRows = {known, unknown};
+  return report;
+}
+
 // The same, its second rank mitigated.
 inline JobReport mitigatedReport() {
   JobReport report = smallReport();

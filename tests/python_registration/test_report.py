@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import torch_straggler
-from torch_straggler.report import ArrivalSkew, Group, JobReport, MitigationReport
+from torch_straggler.report import ArrivalSkew, ClockOffset, Group, JobReport, MitigationReport
 
 RECORD: dict[str, Any] = {
     "schema": 1,
@@ -65,6 +65,16 @@ RECORD: dict[str, Any] = {
     ],
     "notes": ["operations captured in graphs are not seen"],
 }
+CLOCK: dict[str, Any] = {
+    "ranks": [2, 3],
+    "at_ns": 5_000_000_000,
+    "offset_ms": 10_000.125,
+    "offset_bound_ms": 0.25,
+    "drift_ppm": -100,
+    "drift_bound_ppm": 4.5,
+    "drift_span_ms": 118_000,
+    "leaps": 1,
+}
 MITIGATION: dict[str, Any] = {
     "rank": 2,
     "mode": "carry",
@@ -98,6 +108,7 @@ def test_every_field_is_read_and_what_was_not_measured_stays_none() -> None:
 def test_records_of_an_earlier_version_get_defaults() -> None:
     assert (read().history, read().windows_compared, read().windows_late) == ((), 0, 0)
     assert read().mitigation == ()
+    assert read().clock_offsets == ()
     verdict = read().verdict
     assert (verdict.step, verdict.rule, verdict.windows, verdict.input_ms) == (None, "self_time", 0, None)
 
@@ -119,6 +130,15 @@ def test_mitigation_is_a_tuple_of_rows() -> None:
     assert (report.mitigation[1].armed, report.mitigation[1].staleness_mean) == (False, None)
 
 
+def test_clocks_are_a_tuple_of_rows_and_what_is_not_known_is_none() -> None:
+    unknown = {name: None for name in CLOCK} | {"ranks": [4], "leaps": 0}
+    report = read(clock_offsets=[CLOCK, unknown])
+    assert report.clock_offsets == (
+        ClockOffset((2, 3), 5_000_000_000, 10_000.125, 0.25, -100, 4.5, 118_000, 1),
+        ClockOffset((4,), None, None, None, None, None, None, 0),
+    )
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -131,6 +151,8 @@ def test_mitigation_is_a_tuple_of_rows() -> None:
         {"verdict": {**RECORD["verdict"], "ranks": ["2"]}},
         {"ranks": [{**RECORD["ranks"][0], "host": 3}]},
         {"history": [{}]},
+        {"clock_offsets": [{**CLOCK, "ranks": None}]},
+        {"clock_offsets": [{**CLOCK, "offset_ms": "10"}]},
         {"mitigation": {}},
         {"mitigation": [{**MITIGATION, "armed": 1}]},
         {"mitigation": [{**MITIGATION, "armed": None}]},

@@ -75,6 +75,45 @@ TEST(JobReport, rowsOfACompleteJob) {
   EXPECT_EQ(report.row(9), nullptr);
 }
 
+TEST(JobReport, clockOfAnotherHostHasARowAndItsLeapsANote) {
+  SyntheticJob job;
+  auto frames = wholeJob(job);
+  for (auto& frame : frames) {
+    for (auto& message : frame.messages) {
+      if (auto* hello = std::get_if<RankHello>(&message); hello != nullptr && frame.rank == 3) {
+        hello->clockDomain = "host-b";
+      }
+    }
+  }
+  const JobReport report = reportOn(job, frames);
+  EXPECT_EQ(report.clocks, 2U);
+  ASSERT_EQ(report.clockRows.size(), 1U);
+  const ClockRow& row = report.clockRows.front();
+  EXPECT_EQ(row.ranks, std::vector<int>{3});
+  ASSERT_TRUE(row.offsetMs && row.driftPpm);
+  EXPECT_NEAR(*row.offsetMs, 0, *row.offsetBoundMs);
+  EXPECT_LT(*row.offsetBoundMs, 20);
+  EXPECT_NEAR(*row.driftPpm, 0, *row.driftBoundPpm);
+  EXPECT_GT(*row.driftSpanMs, 2000);
+  EXPECT_EQ(row.leaps, 0U);
+  EXPECT_TRUE(report.notes.empty());
+}
+
+TEST(JobReport, leapOfAClockIsSaid) {
+  const SyntheticJob job{.ranks = 2};
+  const auto arrival = [&job](std::uint64_t sequence, double ms, double leapt) {
+    return ArrivalSamples{1, {{{job.group().id(), sequence, OpKind::kAllReduce}, at(ms + leapt), at(ms + leapt + 1)}}};
+  };
+  const JobReport report = reportOn(job, {job.hello(0),
+                                          {1, {RankHello{"host-b", 1, "clock-b"}}},
+                                          {0, {arrival(1, 100, 0), arrival(2, 200, 0)}},
+                                          {1, {arrival(1, 100, 0), arrival(2, 200, 5000)}}});
+  ASSERT_EQ(report.clockRows.size(), 1U);
+  EXPECT_EQ(report.clockRows.front().leaps, 1U);
+  EXPECT_FALSE(report.clockRows.front().offsetMs);
+  EXPECT_TRUE(hasNote(report, "clocks leapt 1 time: arrivals on them were not compared until they were known again"));
+}
+
 TEST(JobReport, sameFramesInAnotherOrderGiveTheSameReport) {
   SyntheticJob job;
   const auto frames = wholeJob(job);

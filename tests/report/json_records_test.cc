@@ -84,6 +84,7 @@ std::vector<std::string> oneOfEach() {
       toJson(smallReport()),
       toJson(reportWithHistory()),
       toJson(mitigatedReport()),
+      toJson(clocksReport()),
       toJson(emptyReport()),
   };
 }
@@ -163,6 +164,16 @@ TEST(JsonRecords, reportHasARowForEachRankThatToldOfMitigation) {
                              R"("filled_by_proxy":41,"late":40,"applied":37,"dropped":1,"pending":2,)"
                              R"("staleness_mean":2,"staleness_max":5,"saved_ms":3250}],"notes":)"))
       << line;
+}
+
+TEST(JsonRecords, reportHasARowForEachClockButTheRoots) {
+  EXPECT_TRUE(contains(toJson(smallReport()), R"("clock_offsets":[],)"));
+  EXPECT_TRUE(contains(toJson(clocksReport()),
+                       R"("clock_offsets":[{"ranks":[2,3],"at_ns":5000000000,"offset_ms":10000.125,)"
+                       R"("offset_bound_ms":0.25,"drift_ppm":-100,"drift_bound_ppm":4.5,"drift_span_ms":118000,)"
+                       R"("leaps":1},{"ranks":[4],"at_ns":null,"offset_ms":null,"offset_bound_ms":null,)"
+                       R"("drift_ppm":null,"drift_bound_ppm":null,"drift_span_ms":null,"leaps":0}])"))
+      << toJson(clocksReport());
 }
 
 TEST(JsonRecords, sessionTellsTheRuleForAReplay) {

@@ -27,6 +27,15 @@ note: 4 records were dropped or could not be written
 )");
 }
 
+TEST(TextReport, clocksOtherThanTheRootsHaveATableOfTheirOwn) {
+  EXPECT_TRUE(contains(textReport(clocksReport()), R"(broadcast                  10  0.500  0.750   1.000  0.001
+clock of rank  offset (ms)  bound  drift (ppm)  bound  over (s)  leaps
+2, 3             10000.125  0.250       -100.0    4.5       118      1
+4                        -      -            -      -         -      0
+note: 4 records)"))
+      << textReport(clocksReport());
+}
+
 TEST(TextReport, mitigationIsTheLastTableAndNotesFollow) {
   EXPECT_TRUE(contains(textReport(mitigatedReport()),
                        R"(broadcast                  10  0.500  0.750   1.000  0.001
