@@ -61,6 +61,23 @@ void compareEvidence(const WindowRow& row, const Positions& who, std::optional<d
   }
 }
 
+// The same for what the operating system counted; the rank's own value and its peers' stay apart.
+void compareOs(const WindowRow& row, const Positions& who, OsCounter counter, WindowComparison& out) {
+  Positions known;
+  std::vector<double> values;
+  for (const std::size_t i : who) {
+    if (const auto value = row.ranks[i]->os[counter]) {
+      out.ranks[i].os.set(counter, *value);
+      known.push_back(i);
+      values.push_back(*value);
+    }
+  }
+  const auto peers = mediansOfOthers(values);
+  for (std::size_t place = 0; place < peers.size(); ++place) {
+    out.ranks[known[place]].osPeers.set(counter, peers[place]);
+  }
+}
+
 double spreadOf(const std::vector<double>& values) {
   const double middle = median(values);
   std::vector<double> deviations;
@@ -114,6 +131,9 @@ WindowComparison compare(const WindowRow& row) {
   compareEvidence(row, who, &RankWindow::inputMs, &RankComparison::inputMs, out);
   compareEvidence(row, who, &RankWindow::cpuMs, &RankComparison::cpuMs, out);
   compareEvidence(row, who, &RankWindow::runDelayMs, &RankComparison::runDelayMs, out);
+  for (const OsCounter counter : allOsCounters()) {
+    compareOs(row, who, counter, out);
+  }
   return out;
 }
 

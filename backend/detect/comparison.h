@@ -26,6 +26,8 @@ struct RankComparison {
   std::optional<double> inputMs;  // excess of the means, a step
   std::optional<double> cpuMs;
   std::optional<double> runDelayMs;
+  OsEvidence os;                 // of the rank, a step; no excess
+  OsEvidence osPeers;            // the median of its peers
   std::size_t timesLargest = 0;  // steps in which it had the largest self time
   std::vector<double> stepExcessMs;
 };

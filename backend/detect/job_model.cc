@@ -94,7 +94,8 @@ void JobModel::apply(RankModel& rank, const StepWindow& window) {
                    mean(window.durationUs),
                    meanIfKnown(window.inputUs),
                    meanIfKnown(window.cpuUs),
-                   meanIfKnown(window.runDelayUs)};
+                   meanIfKnown(window.runDelayUs),
+                   OsEvidence(window.os, window.selfUs.size())};
   for (std::size_t step = warmUp; step < window.selfUs.size(); ++step) {
     share.selfMs.push_back(window.selfUs[step] / 1e3);
     rank.selfMs.add(share.selfMs.back());

@@ -45,6 +45,9 @@ std::string stragglerReason(const Verdict& verdict, const Suspicion& worst, cons
   if (!parts.empty()) {
     text += "; of a mean excess of " + fixed(worst.meanExcessMs(), 1) + " ms: " + parts;
   }
+  if (const std::string counted = describeOs(verdict.evidence, worst.meanExcessMs()); !counted.empty()) {
+    text += "; " + counted;
+  }
   return text + lastArrivals(verdict.evidence);
 }
 

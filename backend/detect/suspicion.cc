@@ -44,6 +44,7 @@ void Suspicion::begin(const RankComparison& rank, const WindowComparison& window
   for (Recent* evidence : {&excess_, &input_, &cpu_, &runDelay_}) {
     evidence->clear();
   }
+  os_.clear();
   before_ = seen_;
   excessMs.clear();
 }
@@ -67,6 +68,9 @@ void Suspicion::add(const RankComparison& rank, const WindowComparison& window, 
   input_.add(rank.inputMs);
   cpu_.add(rank.cpuMs);
   runDelay_.add(rank.runDelayMs);
+  if (!rank.os.empty()) {
+    os_.add({rank.os, rank.osPeers});
+  }
 }
 
 double Suspicion::meanExcessMs() const { return excess_.median().value_or(0); }
@@ -77,6 +81,9 @@ Evidence Suspicion::evidence(const ArrivalCounts& now, std::size_t ranks) const 
   evidence.inputMs = input_.median();
   evidence.cpuMs = cpu_.median();
   evidence.runDelayMs = runDelay_.median();
+  const RecentOs::Window os = os_.mean();
+  evidence.os = os.rank;
+  evidence.osPeers = os.peers;
   evidence.operations = now.compared - before_.compared;
   if (evidence.operations > 0) {
     const std::uint64_t last = now.last - before_.last;

@@ -66,7 +66,8 @@ struct Suspicion {
     toldMs = 0;
   }
 
-  // Since the excess began, the parts of the excess in the median over its last windows.
+  // Since the excess began, the parts of the excess in the median over its last windows; what the operating system counted
+  // in the mean over them.
   Evidence evidence(const ArrivalCounts& now, std::size_t ranks) const;
   // How likely it is by chance that the rank is the last arriver, over the operations since then. `ranks`: of the session.
   double lastChance(const ArrivalCounts& now, std::size_t ranks) const;
@@ -81,6 +82,7 @@ struct Suspicion {
   Recent input_{kEvidence};
   Recent cpu_{kEvidence};
   Recent runDelay_{kEvidence};
+  RecentOs os_{kEvidence};
   ArrivalCounts before_;  // when the excess began
   ArrivalCounts seen_;    // at the last window
 };

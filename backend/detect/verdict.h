@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "backend/detect/os_evidence.h"
+
 namespace straggler {
 
 enum class VerdictKind : std::uint8_t {
@@ -28,6 +30,8 @@ struct Evidence {
   std::size_t operations = 0;        // that were compared, of all ranks of their group
   std::optional<double> lastShare;   // of the operations compared, at how many it was the last arriver
   std::optional<double> lastPValue;  // that it is last so often by chance
+  OsEvidence os{};                   // what the operating system counted for it, a step; no excess
+  OsEvidence osPeers{};              // the same in the median of its peers
 
   bool operator==(const Evidence&) const = default;
 };

@@ -6,7 +6,7 @@
 namespace straggler {
 namespace {
 
-// Some 30 MB for the largest jobs, with 10 steps a window.
+// Some 65 MB for the largest jobs, with 10 steps a window.
 constexpr std::size_t kMaxWaitingShares = std::size_t{1} << 18;  // of all ranks and rows
 constexpr std::size_t kMinWaitingRows = 16;
 constexpr std::size_t kMaxWaitingRows = 4096;

@@ -16,6 +16,7 @@
 #include <optional>
 #include <vector>
 
+#include "backend/detect/os_evidence.h"
 #include "backend/exchange/messages.h"
 
 namespace straggler {
@@ -27,6 +28,7 @@ struct RankWindow {
   std::optional<double> inputMs{};
   std::optional<double> cpuMs{};
   std::optional<double> runDelayMs{};
+  OsEvidence os{};
 };
 
 // A window of all ranks, by position of the rank in the session.

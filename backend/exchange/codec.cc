@@ -17,6 +17,9 @@ constexpr std::uint8_t kMaxSizeClass = 64;
 constexpr std::uint8_t kInputBit = 1;
 constexpr std::uint8_t kCpuBit = 2;
 constexpr std::uint8_t kRunDelayBit = 4;
+constexpr std::uint8_t kCountersBit = 8;
+
+std::uint64_t bitOf(OsCounter counter) { return std::uint64_t{1} << static_cast<unsigned>(counter); }
 
 // ---- Writing: one function a message ----
 
@@ -36,13 +39,31 @@ void write(ByteWriter& out, const GroupInfo& group) {
   }
 }
 
+// Which of them follow, a bit each; then those.
+void write(ByteWriter& out, const OsCounters& counters) {
+  std::uint64_t present = 0;
+  for (const OsCounter counter : allOsCounters()) {
+    present |= counters[counter] ? bitOf(counter) : 0;
+  }
+  out.varint(present);
+  for (const OsCounter counter : allOsCounters()) {
+    if (const auto& value = counters[counter]) {
+      out.varint(*value);
+    }
+  }
+}
+
 void writeEvidence(ByteWriter& out, const StepWindow& window) {
   out.byte(static_cast<std::uint8_t>((window.inputUs ? kInputBit : 0) | (window.cpuUs ? kCpuBit : 0) |
-                                     (window.runDelayUs ? kRunDelayBit : 0)));
+                                     (window.runDelayUs ? kRunDelayBit : 0) |
+                                     (window.os == OsCounters{} ? 0 : kCountersBit)));
   for (const auto& value : {window.inputUs, window.cpuUs, window.runDelayUs}) {
     if (value) {
       out.varint(*value);
     }
+  }
+  if (window.os != OsCounters{}) {
+    write(out, window.os);
   }
 }
 
@@ -146,9 +167,23 @@ GroupInfo readGroup(ByteReader& in) {
 
 constexpr std::int64_t kMaxStep = std::int64_t{1} << 48;
 
+OsCounters readOsCounters(ByteReader& in) {
+  OsCounters counters;
+  const std::uint64_t present = in.varint();
+  if (present >> kOsCounters != 0) {
+    in.fail();
+  }
+  for (const OsCounter counter : allOsCounters()) {
+    if ((present & bitOf(counter)) != 0) {
+      counters[counter] = in.varint();
+    }
+  }
+  return counters;
+}
+
 void readEvidence(ByteReader& in, StepWindow& window) {
   const std::uint8_t present = in.byte();
-  if (present > (kInputBit | kCpuBit | kRunDelayBit)) {
+  if (present > (kInputBit | kCpuBit | kRunDelayBit | kCountersBit)) {
     in.fail();
   }
   const auto value = [&in, present](std::uint8_t bit) {
@@ -157,6 +192,9 @@ void readEvidence(ByteReader& in, StepWindow& window) {
   window.inputUs = value(kInputBit);
   window.cpuUs = value(kCpuBit);
   window.runDelayUs = value(kRunDelayBit);
+  if ((present & kCountersBit) != 0) {
+    window.os = readOsCounters(in);
+  }
 }
 
 StepWindow readWindow(ByteReader& in) {

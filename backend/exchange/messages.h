@@ -12,6 +12,7 @@
 
 #include "backend/base/clock.h"
 #include "backend/observe/operation.h"
+#include "backend/observe/os_counters.h"
 #include "backend/observe/step_finder.h"
 
 namespace straggler {
@@ -48,6 +49,7 @@ struct StepWindow {
   std::optional<std::uint64_t> inputUs{};     // self time inside a DataLoader's fetch
   std::optional<std::uint64_t> cpuUs{};       // the training thread ran on a processor
   std::optional<std::uint64_t> runDelayUs{};  // the training thread was ready to run and waited for a processor
+  OsCounters os{};                            // what else the operating system counted
 
   bool operator==(const StepWindow&) const = default;
 };

@@ -38,6 +38,7 @@ JobReport shortened(JobReport report) {
   shorten(report.verdict, report);
   for (auto& said : report.history) {
     said.ranks.resize(std::min(said.ranks.size(), kRanksKept));
+    said.evidence.os = said.evidence.osPeers = {};
   }
   keepNamed(report.ranks, report.verdict);
   report.skew.clear();
@@ -57,6 +58,8 @@ bool leaveOut(JobReport& brief) {
     brief.mitigation.pop_back();
   } else if (!brief.ranks.empty()) {
     brief.ranks.pop_back();
+  } else if (OsEvidence& os = brief.verdict.evidence.os; !os.empty()) {
+    os = brief.verdict.evidence.osPeers = {};
   } else if (brief.notes.size() > 1) {
     brief.notes.pop_back();
   } else {

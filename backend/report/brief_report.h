@@ -12,7 +12,8 @@ namespace straggler {
 inline constexpr std::size_t kMaxBriefBytes = 4096;
 
 // A `report` record of at most kMaxBriefBytes, with a note that says what it leaves out. What does not fit is left out in
-// this order: older verdicts, groups, rows of mitigation, rows, notes. Empty if not even the rest fits.
+// this order: older verdicts, groups, rows of mitigation, rows, what the operating system counted (older verdicts have
+// nothing of it), notes. Empty if not even the rest fits.
 std::string briefJson(const JobReport& report);
 
 }  // namespace straggler

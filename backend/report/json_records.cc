@@ -1,5 +1,6 @@
 #include "backend/report/json_records.h"
 
+#include <cmath>
 #include <optional>
 #include <type_traits>
 
@@ -41,8 +42,8 @@ JsonLine groupFields(JsonLine line, const GroupInfo& group) {
 JsonLine line(const GroupInfo& group) { return groupFields(record("group"), group); }
 
 JsonLine line(const StepWindow& window) {
-  return record("window")
-      .field("first_step", window.firstStep)
+  JsonLine line = record("window");
+  line.field("first_step", window.firstStep)
       .field("stride", window.stride)
       .field("steps_found_by", toString(window.foundBy))
       .field("self_us", window.selfUs)
@@ -50,6 +51,10 @@ JsonLine line(const StepWindow& window) {
       .field("input_us", window.inputUs)
       .field("cpu_us", window.cpuUs)
       .field("run_delay_us", window.runDelayUs);
+  for (const OsCounter counter : allOsCounters()) {
+    line.field(totalField(counter), window.os[counter]);
+  }
+  return line;
 }
 
 JsonLine line(const ArrivalSamples& samples) {
@@ -101,6 +106,19 @@ JsonLine line(const RankProgram& program) {
 
 // ---- Report ----
 
+// Of a rank, a step, to a thousandth; null where nothing was measured, as where nobody is named.
+std::optional<JsonLine> osLine(const OsEvidence& evidence) {
+  if (evidence.empty()) {
+    return std::nullopt;
+  }
+  JsonLine line;
+  for (const OsCounter counter : allOsCounters()) {
+    const auto value = evidence[counter];
+    line.field(stepField(counter), value ? std::optional(std::round(*value * 1e3) / 1e3) : std::nullopt);
+  }
+  return line;
+}
+
 JsonLine verdictFields(JsonLine line, const Verdict& verdict, const JobReport& report) {
   std::vector<std::string> hosts;
   for (const int rank : verdict.ranks) {
@@ -126,7 +144,9 @@ JsonLine verdictFields(JsonLine line, const Verdict& verdict, const JobReport& r
       .field("run_delay_ms", verdict.evidence.runDelayMs)
       .field("operations_compared", verdict.evidence.operations)
       .field("last_share", verdict.evidence.lastShare)
-      .field("last_p_value", verdict.evidence.lastPValue);
+      .field("last_p_value", verdict.evidence.lastPValue)
+      .field("os", osLine(verdict.evidence.os))
+      .field("os_peers", osLine(verdict.evidence.osPeers));
 }
 
 JsonLine rankLine(const RankRow& row) {

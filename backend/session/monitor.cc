@@ -181,7 +181,7 @@ void Monitor::closeWindow() {
   window_.durationUs = microseconds(windowLength_);
   addEvidence();
   tellProgram();
-  if ((window_.firstStep / options_.window) % stride_ == 0) {
+  if (isOneIn(stride_)) {
     queue(window_);
   }
   window_ = {};
@@ -204,17 +204,28 @@ void Monitor::tellProgram() {
   }
 }
 
+// The same windows on every rank.
+bool Monitor::isOneIn(std::uint32_t stride) const { return (window_.firstStep / options_.window) % stride == 0; }
+
 void Monitor::addEvidence() {
   if (selfTime_.sawFetch()) {
     window_.inputUs = microseconds(windowInput_);
   }
   const int thread = recorder_->trainingThread();
-  const auto times = options_.threadTimes && thread != kNoThread ? options_.threadTimes(thread) : std::nullopt;
-  if (times && lastTimes_) {
-    window_.cpuUs = microseconds(times->cpu - lastTimes_->cpu);
-    window_.runDelayUs = microseconds(times->runDelay - lastTimes_->runDelay);
+  std::optional<OsTotals> totals;
+  if (options_.osTotals && thread != kNoThread) {
+    totals = options_.osTotals(thread);
   }
-  lastTimes_ = times;
+  if (totals && lastTotals_) {
+    if (totals->thread && lastTotals_->thread) {
+      window_.cpuUs = microseconds(totals->thread->cpu - lastTotals_->thread->cpu);
+      window_.runDelayUs = microseconds(totals->thread->runDelay - lastTotals_->thread->runDelay);
+    }
+    if (isOneIn(countedStride_)) {
+      window_.os = totals->counters.since(lastTotals_->counters);
+    }
+  }
+  lastTotals_ = totals;
 }
 
 void Monitor::adjustThinning(Instant now) {
@@ -227,6 +238,7 @@ void Monitor::adjustThinning(Instant now) {
   }
   samples_.sampling = thinning(static_cast<double>(operationsRead_) / seconds, kSamplesPerSecond);
   stride_ = thinning(static_cast<double>(windowsClosed_) / seconds, kWindowsPerSecond);
+  countedStride_ = thinning(static_cast<double>(windowsClosed_) / seconds, kCountedWindowsPerSecond);
   operationsRead_ = windowsClosed_ = 0;
   ratesSince_ = now;
 }

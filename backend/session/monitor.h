@@ -3,16 +3,17 @@
 //
 // round() does one turn and returns; the thread that calls it belongs to the session, so tests call it with a fake clock.
 //
-// What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond), a sample of
-// arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters, and what mitigation did if that changed (up to 300
-// bytes, after a window closed, at most every kMitigationPeriod), and which operations the rank calls in each window if
-// that changed (6 bytes for each group and kind; as a rule once). What cannot be sent waits, bounded; beyond that the
+// What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond; up to 60 more
+// for what the operating system counted, which is thinned beyond kCountedWindowsPerSecond), a sample of arrivals (11 bytes
+// each, thinned beyond kSamplesPerSecond), counters, and what mitigation did if that changed (up to 300 bytes, after a window
+// closed, at most every kMitigationPeriod), and which operations the rank calls in each window if that changed (6 bytes for
+// each group and kind; as a rule once). What cannot be sent waits, bounded; beyond that the
 // oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently
 // still tell of the same steps and operations.
 //
-// Evidence of a window: its input time, and how long the training thread ran or waited for a processor. For the latter the
-// thread's totals are read whenever a window is closed, sent or not, and a window gets the difference from the reading
-// before, so that it is of as many steps as the window. A window is closed when the monitor gets to it, up to one period
+// Evidence of a window: its input time, and what the operating system counted (os_account.h), above all how long the
+// training thread ran or waited for a processor. The totals are read whenever a window is closed, sent or not, and a window
+// gets the difference from the reading before, so that it is of as many steps as the window. A window is closed when the monitor gets to it, up to one period
 // after its end: that much may be counted in the next window instead of this one, and successive windows add up to the
 // truth. The first window has no reading before it. On a device the thread that runs the backward is not counted.
 //
@@ -40,7 +41,7 @@
 #include "backend/observe/step_finder.h"
 #include "backend/report/record_file.h"
 #include "backend/session/mitigation_watch.h"
-#include "backend/session/thread_times.h"
+#include "backend/session/os_account.h"
 
 namespace straggler {
 
@@ -53,6 +54,7 @@ std::uint32_t thinning(double rate, double limit);
 class Monitor {
  public:
   static constexpr double kWindowsPerSecond = 6;
+  static constexpr double kCountedWindowsPerSecond = 1;
   static constexpr double kSamplesPerSecond = 60;
   static constexpr Duration kSendPeriod = std::chrono::milliseconds(250);
   static constexpr Duration kCountersPeriod = std::chrono::seconds(2);
@@ -68,8 +70,8 @@ class Monitor {
     std::shared_ptr<Exchange> exchange;                // null: nobody is told
     std::unique_ptr<RecordFile> operations;            // null: no records
     std::function<void(const std::string&)> complain;  // one line, said once
-    // The totals of a thread by the kernel's id; null: they are not known.
-    std::function<std::optional<ThreadTimes>(int)> threadTimes{};
+    // What the operating system knows, and of the training thread by the kernel's id; null: nothing.
+    std::function<OsTotals(int thread)> osTotals{};
   };
 
   Monitor(Options options, std::shared_ptr<Recorder> recorder);
@@ -100,6 +102,7 @@ class Monitor {
   void closeStep(const StepEnd& step);
   void closeWindow();
   void tellProgram();
+  bool isOneIn(std::uint32_t stride) const;
   void addEvidence();
   void adjustThinning(Instant now);
   void queue(Message message);
@@ -119,9 +122,9 @@ class Monitor {
   StepWindow window_;
   Duration windowLength_{};
   Duration windowInput_{};
-  std::optional<ThreadTimes> lastTimes_;  // of the training thread, when the last window was closed
-  Uses uses_;                             // since then
-  std::deque<Uses> recentUses_;           // of the windows before
+  std::optional<OsTotals> lastTotals_;  // when the last window was closed
+  Uses uses_;                           // since then
+  std::deque<Uses> recentUses_;         // of the windows before
   std::optional<RankProgram> toldProgram_;
   ArrivalSamples samples_;
   std::vector<Operation> batch_;
@@ -143,6 +146,7 @@ class Monitor {
   std::uint64_t operationsRead_ = 0;
   std::uint64_t windowsClosed_ = 0;
   std::uint32_t stride_ = 1;
+  std::uint32_t countedStride_ = 1;  // of the windows that tell what was counted
 
   mutable Mutex groupsMutex_;
   std::map<GroupId, GroupInfo> groups_ GUARDED_BY(groupsMutex_);

@@ -129,9 +129,13 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
     complain(options.note);
   }
 
-  Monitor::Options monitor{
-      options.rank, options.settings.window, {hostName(), getpid(), clockDomain()}, options.exchange, nullptr, complain,
-      &threadTimes};
+  Monitor::Options monitor{options.rank,
+                           options.settings.window,
+                           {hostName(), getpid(), clockDomain()},
+                           options.exchange,
+                           nullptr,
+                           complain,
+                           [account = std::make_shared<OsAccount>()](int thread) { return account->totals(thread); }};
   if (!options.settings.directory.empty()) {
     monitor.operations =
         std::make_unique<RecordFile>(options.settings.directory, rankFileName(options.rank), complainRecords);

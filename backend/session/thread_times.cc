@@ -6,9 +6,9 @@
 
 namespace straggler {
 
-std::optional<ThreadTimes> threadTimes(int thread) noexcept {
-  std::array<char, 64> path{};
-  std::snprintf(path.data(), path.size(), "/proc/self/task/%d/schedstat", thread);
+std::optional<ThreadTimes> threadTimes(int thread, const std::string& root) noexcept {
+  std::array<char, 256> path{};
+  std::snprintf(path.data(), path.size(), "%s/proc/self/task/%d/schedstat", root.c_str(), thread);
   const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.data(), "re"), &std::fclose);
   long long cpu = 0;
   long long runDelay = 0;

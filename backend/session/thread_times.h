@@ -6,6 +6,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 
 #include "backend/base/clock.h"
 
@@ -18,7 +19,7 @@ struct ThreadTimes {
   bool operator==(const ThreadTimes&) const = default;
 };
 
-// Of a thread of this process, by the kernel's id. Never throws.
-std::optional<ThreadTimes> threadTimes(int thread) noexcept;
+// Of a thread of this process, by the kernel's id. `root` is in front of the path (os_account.h). Never throws.
+std::optional<ThreadTimes> threadTimes(int thread, const std::string& root = {}) noexcept;
 
 }  // namespace straggler

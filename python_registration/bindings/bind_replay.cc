@@ -52,6 +52,18 @@ ArrivalSample sampleOf(const py::dict& entry) {
   return sample;
 }
 
+StepWindow windowOf(const py::dict& line) {
+  const auto foundBy = get<std::string>(line, "steps_found_by");
+  StepWindow window{get<std::int64_t>(line, "first_step"),           get<std::uint32_t>(line, "stride"),
+                    known(stepsFoundByFromString(foundBy), foundBy), get<std::vector<std::uint32_t>>(line, "self_us"),
+                    get<std::uint64_t>(line, "duration_us"),         getIfWritten<std::uint64_t>(line, "input_us"),
+                    getIfWritten<std::uint64_t>(line, "cpu_us"),     getIfWritten<std::uint64_t>(line, "run_delay_us")};
+  for (const OsCounter counter : allOsCounters()) {
+    window.os[counter] = getIfWritten<std::uint64_t>(line, totalField(counter).c_str());
+  }
+  return window;
+}
+
 MitigationSummary mitigationOf(const py::dict& line) {
   MitigationSummary summary;
   summary.mode = get<std::string>(line, "mode");
@@ -89,12 +101,7 @@ std::optional<Message> messageOf(const py::dict& line) {
                      get<std::vector<int>>(line, "ranks")};
   }
   if (type == "window") {
-    const auto foundBy = get<std::string>(line, "steps_found_by");
-    return StepWindow{
-        get<std::int64_t>(line, "first_step"),           get<std::uint32_t>(line, "stride"),
-        known(stepsFoundByFromString(foundBy), foundBy), get<std::vector<std::uint32_t>>(line, "self_us"),
-        get<std::uint64_t>(line, "duration_us"),         getIfWritten<std::uint64_t>(line, "input_us"),
-        getIfWritten<std::uint64_t>(line, "cpu_us"),     getIfWritten<std::uint64_t>(line, "run_delay_us")};
+    return windowOf(line);
   }
   if (type == "arrivals") {
     ArrivalSamples samples;

@@ -25,6 +25,46 @@ class Group:
 
 
 @dataclass(frozen=True)
+class OsEvidence:
+    """What the operating system counted for a rank, in the mean of a step over up to ten windows.
+
+    None: not measured there.
+
+    Attributes:
+        voluntary_switches, involuntary_switches: the training thread gave its processor up; it was taken from it.
+        major_faults: pages of the training thread that had to be read from a disk.
+        block_io_ms: the training thread was blocked until a disk had done what it asked for, milliseconds.
+        workers_block_io_ms: the same of its data loader's workers, all together.
+        read_bytes: bytes that came from storage, for the process and its workers.
+        read_call_bytes: bytes that read() and its like returned to them, from wherever, pipes included.
+        received_bytes, sent_bytes, retransmits: bytes through the network interfaces without the loopback, and TCP
+            segments sent again, of the host or the container.
+        cpu_pressure_ms, io_pressure_ms, memory_pressure_ms: some task of the container or the host waited for that.
+        io_full_pressure_ms, memory_full_pressure_ms: all of its tasks that could have run did.
+        quota_throttles, quota_throttled_ms: its control group had used its processor quota up: so often; for so long,
+            summed over processors.
+    """
+
+    voluntary_switches: float | None = None
+    involuntary_switches: float | None = None
+    major_faults: float | None = None
+    block_io_ms: float | None = None
+    workers_block_io_ms: float | None = None
+    read_bytes: float | None = None
+    read_call_bytes: float | None = None
+    received_bytes: float | None = None
+    sent_bytes: float | None = None
+    retransmits: float | None = None
+    cpu_pressure_ms: float | None = None
+    io_pressure_ms: float | None = None
+    io_full_pressure_ms: float | None = None
+    memory_pressure_ms: float | None = None
+    memory_full_pressure_ms: float | None = None
+    quota_throttles: float | None = None
+    quota_throttled_ms: float | None = None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The named outcome.
 
@@ -34,8 +74,8 @@ class Verdict:
         ranks: global ranks that are named, worst first; empty where nobody is.
         hosts: their hosts, in the same order.
         group: name of the group whose operations showed it, or None.
-        cause: what makes the worst late: `host_input` (its data loader), `host_launch` (it waits for a processor),
-            `host_compute` (it computes more), or `not_attributed`.
+        cause: what makes the worst late: `host_input` (its data loader or its disk), `host_launch` (it waits for a
+            processor), `host_compute` (it computes more), or `not_attributed`.
         excess_ms: self time of a step above the median of the other ranks, milliseconds; of the worst rank.
         share: excess as a share of the job's step time, 0 to 1.
         since_step: first step of the excess, counted from 0.
@@ -49,6 +89,8 @@ class Verdict:
         operations_compared: operations since the excess began of which every rank's arrival is known.
         last_share: of the operations compared, at how many the worst rank was the last arriver, 0 to 1.
         last_p_value: probability that it is last so often by chance.
+        os, os_peers: what the operating system counted for the worst rank, and in the median of its peers; None where
+            nobody is named or nothing was counted.
     """
 
     kind: str
@@ -70,6 +112,8 @@ class Verdict:
     operations_compared: int = 0
     last_share: float | None = None
     last_p_value: float | None = None
+    os: OsEvidence | None = None
+    os_peers: OsEvidence | None = None
 
 
 @dataclass(frozen=True)

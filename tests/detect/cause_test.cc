@@ -32,6 +32,85 @@ TEST(Cause, isNotAttributedWhereNothingWasMeasured) {
 
 TEST(Cause, loaderThatComputesIsStillTheInput) { EXPECT_EQ(causeOf(evidence(8.0, 8.0, 0.0), 8.1), "host_input"); }
 
+// ---- What the operating system counted ----
+
+void set(Evidence& evidence, OsCounter counter, double rank, double peers) {
+  evidence.os.set(counter, rank);
+  evidence.osPeers.set(counter, peers);
+}
+
+TEST(Cause, threadThatIsBlockedByADiskOutsideALoaderWaitsForItsInput) {
+  Evidence made = evidence(std::nullopt, 0.1, 0.0);
+  set(made, OsCounter::kBlockIo, 6.6, 0.1);
+  EXPECT_EQ(causeOf(made, 8.0), "host_input") << "81 %";
+  EXPECT_EQ(causeOf(made, 8.2), "not_attributed") << "79 %";
+  set(made, OsCounter::kMemoryFullPressure, 3, 0);
+  EXPECT_EQ(causeOf(made, 8.0), "not_attributed") << "it reads back what was in memory";
+}
+
+TEST(Cause, halfInTheLoaderAndHalfBlockedElsewhereIsNeitherAndTheyAreNotAddedUp) {
+  Evidence made = evidence(4.0, 0.1, 0.0);
+  set(made, OsCounter::kBlockIo, 4.1, 0.1);
+  EXPECT_EQ(causeOf(made, 8.0), "not_attributed");
+}
+
+TEST(Cause, blockIoWithoutPeersOrOfAllRanksAlikeExplainsNothing) {
+  Evidence made = evidence(std::nullopt, 0.1, 0.0);
+  made.os.set(OsCounter::kBlockIo, 8);
+  EXPECT_EQ(causeOf(made, 8.0), "not_attributed");
+  made.osPeers.set(OsCounter::kBlockIo, 7);
+  EXPECT_EQ(causeOf(made, 8.0), "not_attributed");
+}
+
+TEST(Cause, quotaCountsWhereTheWaitForAProcessorIsNotMeasured) {
+  Evidence made = evidence(0.0, 0.1, std::nullopt);
+  set(made, OsCounter::kQuotaThrottled, 7.5, 0);
+  EXPECT_EQ(causeOf(made, 8.0), "host_launch");
+  made.runDelayMs = 0.2;
+  EXPECT_EQ(causeOf(made, 8.0), "not_attributed") << "it was other threads of the group that it held up";
+}
+
+TEST(Cause, countersThatAreNoOtherThanThePeersAreNotTold) {
+  Evidence made = evidence(7.9, 0.1, 0.0);
+  for (const OsCounter counter : allOsCounters()) {
+    set(made, counter, 1000, 900);
+  }
+  EXPECT_EQ(describeOs(made, 8000), "");
+  EXPECT_EQ(describeOs(Evidence{}, 8), "");
+}
+
+TEST(Cause, clausesSayWhatTheRankHasBesideItsPeers) {
+  Evidence disk = evidence(6.5, 0.1, 0.0);
+  set(disk, OsCounter::kBlockIo, 6.1, 0.1);
+  set(disk, OsCounter::kReadBytes, 240e3, 230e3);
+  set(disk, OsCounter::kIoFullPressure, 0.5, 0.4);
+  EXPECT_EQ(describeOs(disk, 7),
+            "its disk: blocked in I/O for 6.1 ms a step, peers 0.1; 0.2 MB read a step, peers 0.2");
+
+  Evidence readsMore = evidence(6.5, 0.1, 0.0);
+  set(readsMore, OsCounter::kReadBytes, 0, 0);
+  set(readsMore, OsCounter::kReadCallBytes, 40e6, 2e6);
+  EXPECT_EQ(describeOs(readsMore, 7),
+            "its disk: 0.0 MB read a step, peers 0.0; 40.0 MB a step asked of read(), peers 2.0");
+
+  Evidence quota = evidence(0.0, 0.1, 6.5);
+  set(quota, OsCounter::kQuotaThrottles, 0.8, 0);
+  set(quota, OsCounter::kInvoluntarySwitches, 2.3, 0.4);
+  EXPECT_EQ(
+      describeOs(quota, 7),
+      "throttled by its CPU quota 0.8 times a step, peers 0.0; taken from its processor 2.3 times a step, peers 0.4");
+
+  Evidence other = evidence(0.0, 0.1, 0.0);
+  set(other, OsCounter::kInvoluntarySwitches, 2.3, 0.4);
+  set(other, OsCounter::kMajorFaults, 12, 0);
+  set(other, OsCounter::kMemoryPressure, 3, 0.5);
+  set(other, OsCounter::kRetransmits, 5, 1);
+  EXPECT_EQ(
+      describeOs(other, 7),
+      "its memory: 12.0 pages read from disk a step, peers 0.0; tasks stalled for want of memory for 3.0 ms a step, "
+      "peers 0.5; its network: 5.0 TCP segments sent again a step, peers 1.0");
+}
+
 TEST(Cause, descriptionNamesOnlyWhatWasMeasured) {
   EXPECT_EQ(describe(evidence(7.94, std::nullopt, 0.01)), "7.9 ms in the data loader, 0.0 ms waiting for a processor");
   EXPECT_EQ(describe(Evidence{}), "");

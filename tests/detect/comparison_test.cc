@@ -57,6 +57,22 @@ TEST(Comparison, evidenceIsComparedAmongThoseThatMeasuredIt) {
   EXPECT_EQ(made.ranks[2].inputMs, std::nullopt);
 }
 
+TEST(Comparison, whatTheSystemCountedStandsBesideTheMedianOfThePeersThatCountedItToo) {
+  const auto with = [](double blockIoMs) {
+    auto made = window({25});
+    made.os.set(OsCounter::kBlockIo, blockIoMs);
+    return made;
+  };
+  const auto made = compare(row({with(1), with(6), window({25}), with(0.5), with(2)}));
+  EXPECT_EQ(made.ranks[1].os[OsCounter::kBlockIo], 6);
+  EXPECT_EQ(made.ranks[1].osPeers[OsCounter::kBlockIo], 1) << "of 0.5, 1 and 2";
+  EXPECT_TRUE(made.ranks[2].os.empty());
+  EXPECT_TRUE(made.ranks[2].osPeers.empty());
+  const auto alone = compare(row({with(6), window({25})}));
+  EXPECT_EQ(alone.ranks[0].os[OsCounter::kBlockIo], 6);
+  EXPECT_TRUE(alone.ranks[0].osPeers.empty()) << "nobody to compare it with";
+}
+
 TEST(Comparison, noiseIsThatOfTheMedianOfTheSteps) {
   // Excess of rank 0: -1 0 1 around its median 0, MAD 1.
   const auto made = compare(row({window({24, 25, 26}), window({25, 25, 25})}));

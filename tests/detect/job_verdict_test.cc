@@ -1,5 +1,6 @@
 // Whole jobs, from their ranks' frames to the verdict: who is named, and above all who is not.
 #include <string>
+#include <variant>
 
 #include <gtest/gtest.h>
 
@@ -149,6 +150,62 @@ TEST(JobVerdict, tooShortAJobAbstains) {
   SyntheticJob job{.steps = 20};
   job.selfMs = [](int rank, std::int64_t) { return rank == 2 ? 33.0 : 25.0; };
   EXPECT_EQ(verdictOn(job).kind, VerdictKind::kAbstain);
+}
+
+// ---- Causes, with what the operating system counted ----
+
+// Rank 2 of four is 8 ms late, as `evidence` says of each of its windows; its peers have half a millisecond of input.
+Verdict verdictWith(void (*evidence)(StepWindow&)) {
+  SyntheticJob job;
+  job.selfMs = [](int rank, std::int64_t step) { return noisy(rank, step) + (rank == 2 ? 8 : 0); };
+  JobModel model(job.members(), static_cast<int>(job.window));
+  for (auto frame : job.frames()) {
+    for (auto& message : frame.messages) {
+      if (auto* window = std::get_if<StepWindow>(&message)) {
+        window->inputUs = 5'000;
+        window->os[OsCounter::kBlockIo] = 0;
+        window->os[OsCounter::kReadBytes] = 2'000'000;
+        if (frame.rank == 2) {
+          evidence(*window);
+        }
+      }
+    }
+    model.apply(frame);
+  }
+  return model.verdict();
+}
+
+TEST(JobVerdict, delayHalfInLoadingAndHalfBlockedElsewhereIsOfTheRightRankAndHasNoCause) {
+  const Verdict verdict = verdictWith([](StepWindow& window) {
+    window.inputUs = 45'000;
+    window.os[OsCounter::kBlockIo] = 40'000;
+  });
+  EXPECT_EQ(verdict.ranks, std::vector<int>{2});
+  EXPECT_EQ(verdict.cause, "not_attributed");
+  EXPECT_NE(verdict.reason.find("its disk: blocked in I/O for 4.0 ms a step, peers 0.0"), std::string::npos)
+      << verdict.reason;
+}
+
+TEST(JobVerdict, slowDiskIsNamedWithWhatItCostsBesideThePeers) {
+  const Verdict verdict = verdictWith([](StepWindow& window) {
+    window.inputUs = 85'000;
+    window.os[OsCounter::kBlockIo] = window.firstStep % 20 == 0 ? 0 : 160'000;  // as ticks and read-ahead have it
+  });
+  EXPECT_EQ(verdict.ranks, std::vector<int>{2});
+  EXPECT_EQ(verdict.cause, "host_input");
+  EXPECT_NEAR(*verdict.evidence.os[OsCounter::kBlockIo], 8, 1e-3) << "the mean, not the median";
+  EXPECT_EQ(verdict.evidence.osPeers[OsCounter::kBlockIo], 0);
+  EXPECT_EQ(verdict.evidence.os[OsCounter::kSentBytes], std::nullopt);
+  EXPECT_NE(verdict.reason.find("its disk: blocked in I/O for 8.0 ms a step, peers 0.0; 0.2 MB read a step, peers 0.2"),
+            std::string::npos)
+      << verdict.reason;
+}
+
+TEST(JobVerdict, whatTheSystemCountedOfAllRanksAlikeIsNotInTheSentence) {
+  const Verdict verdict = verdictWith([](StepWindow& window) { window.inputUs = 85'000; });
+  EXPECT_EQ(verdict.cause, "host_input");
+  EXPECT_EQ(verdict.reason.find("its disk"), std::string::npos) << verdict.reason;
+  EXPECT_EQ(verdict.evidence.os[OsCounter::kReadBytes], 200'000) << "it is in the evidence all the same";
 }
 
 }  // namespace

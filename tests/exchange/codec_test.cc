@@ -57,8 +57,36 @@ TEST(Codec, evidenceRoundTripInEachCombination) {
 TEST(Codec, evidenceOfAnUnknownKindIsRefused) {
   Bytes bytes = encode({7, {StepWindow{10, 1, StepsFoundBy::kGraphTask, {1}, 3}}});
   ASSERT_EQ(bytes.back(), 0) << "no evidence";
-  bytes.back() = 8;
+  bytes.back() = 16;
   EXPECT_FALSE(decode(bytes));
+}
+
+TEST(Codec, countersRoundTripEachAloneAndAllTogether) {
+  StepWindow all{10, 1, StepsFoundBy::kGraphTask, {1}, 3};
+  for (const OsCounter counter : allOsCounters()) {
+    StepWindow window{10, 1, StepsFoundBy::kGraphTask, {1}, 3};
+    window.os[counter] = 0;
+    expectRoundTrip({7, {window}});
+    all.os[counter] = UINT64_MAX - static_cast<std::uint64_t>(counter);
+  }
+  expectRoundTrip({7, {all, RankCounters{}}});
+}
+
+TEST(Codec, counterOfAnUnknownKindIsRefused) {
+  const auto window = [](std::uint64_t present) {
+    return handWritten(2, [present](ByteWriter& out) {
+      out.signedVarint(10);
+      out.varint(1);
+      out.byte(0);
+      out.varint(3);
+      out.varint(0);
+      out.byte(8);
+      out.varint(present);
+      out.varint(5);
+    });
+  };
+  EXPECT_TRUE(decode(window(std::uint64_t{1} << (kOsCounters - 1))));
+  EXPECT_FALSE(decode(window(std::uint64_t{1} << kOsCounters)));
 }
 
 TEST(Codec, samplesRoundTrip) {
@@ -133,10 +161,12 @@ TEST(Codec, severalMessagesKeepTheirOrder) {
 TEST(Codec, frameWithoutMessagesIsAFrame) { expectRoundTrip({0, {}}); }
 
 TEST(Codec, everyTruncationIsRefused) {
+  StepWindow window{10, 1, StepsFoundBy::kGraphTask, {1, 2, 300}, 5'000, 700, 4'000, 1};
+  window.os[OsCounter::kVoluntarySwitches] = 300;
+  window.os[OsCounter::kQuotaThrottled] = 0;
   const Bytes bytes =
       encode({3,
-              {RankHello{"host-a", 1, "clock"}, GroupInfo{"0", "d", "gloo", {0, 1}},
-               StepWindow{10, 1, StepsFoundBy::kGraphTask, {1, 2, 300}, 5'000, 700, 4'000, 1},
+              {RankHello{"host-a", 1, "clock"}, GroupInfo{"0", "d", "gloo", {0, 1}}, window,
                ArrivalSamples{2, {{{1, 5, OpKind::kBarrier}, at(7), at(8)}}}, RankCounters{900, 0, 0, 0, true},
                MitigationSummary{true, "carry", "gradients of group 0", 300, 2, 3, 4, 5, 6, 7, 8}}});
   ASSERT_TRUE(decode(bytes));

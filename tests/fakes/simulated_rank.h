@@ -24,7 +24,7 @@ class SimulatedRank {
     std::unique_ptr<RecordFile> operations = nullptr;
     bool connected = true;
     double fetchMs = 0;  // what each step begins with; 0: there is no DataLoader
-    std::function<std::optional<ThreadTimes>(int)> threadTimes{};
+    std::function<OsTotals(int thread)> osTotals{};
   };
 
   explicit SimulatedRank(Options options) : group_(options.group), fetchMs_(options.fetchMs) {
@@ -35,7 +35,7 @@ class SimulatedRank {
                                                    options.connected ? exchange : nullptr,
                                                    std::move(options.operations),
                                                    [this](const std::string& reason) { complaints.push_back(reason); },
-                                                   std::move(options.threadTimes)},
+                                                   std::move(options.osTotals)},
                                   recorder);
     monitor->addGroup(options.group);
   }

@@ -111,6 +111,10 @@ void addLimits(Corpora& corpora) {
   add("window-some-evidence", {0, {window}});
   window.runDelayUs = 1;
   add("window-all-evidence", {0, {window}});
+  for (const OsCounter counter : allOsCounters()) {
+    window.os[counter] = static_cast<std::size_t>(counter) % 2 == 0 ? kLargest : static_cast<std::uint64_t>(counter);
+  }
+  add("window-all-counters", {0, {window}});
   add("samples-empty", {0, {ArrivalSamples{}}});
   ArrivalSamples samples{2, {}};
   for (std::size_t kind = 0; kind < kOpKinds; ++kind) {

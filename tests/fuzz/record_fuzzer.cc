@@ -47,6 +47,9 @@ void change(Input& by, StepWindow& window) {
   change(by, window.inputUs);
   change(by, window.cpuUs);
   change(by, window.runDelayUs);
+  for (const OsCounter counter : allOsCounters()) {
+    change(by, window.os[counter]);
+  }
 }
 void change(Input& by, ArrivalSample& sample) {
   change(by, sample.key.group);

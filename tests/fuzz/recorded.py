@@ -43,6 +43,10 @@ def rank_lines(rank: int) -> list[dict[str, Any]]:
                 "input_us": 1_000 if rank else None,
                 "cpu_us": 20_000,
                 "run_delay_us": None,
+                "major_faults": rank,
+                "block_io_us": 50_000 if rank else 0,
+                "read_bytes": 2_000_000,
+                "retransmits": None,
             }
             for first in range(0, 60, 10)
         ),

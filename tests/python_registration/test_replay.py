@@ -25,6 +25,7 @@ WINDOW = {
         {"input_us": None, "cpu_us": None, "run_delay_us": None},
         {"input_us": 0, "cpu_us": 200_000, "run_delay_us": None},
         {"input_us": 50_000, "cpu_us": 200_000, "run_delay_us": 2**63},
+        {"block_io_us": 50_000, "read_bytes": 2**64 - 1, "quota_throttles": None},
     ],
 )
 def test_a_window_is_used_with_and_without_evidence(evidence: dict[str, int | None]) -> None:
@@ -68,7 +69,22 @@ def test_a_total_of_mitigation_that_is_no_count_is_refused_by_name(field: str) -
 
 
 @pytest.mark.parametrize("value", [-1, "1", 0.5, 2**64])
-@pytest.mark.parametrize("field", ["input_us", "cpu_us", "run_delay_us"])
+@pytest.mark.parametrize("field", ["input_us", "cpu_us", "run_delay_us", "voluntary_switches", "quota_throttled_us"])
 def test_evidence_that_is_no_count_is_refused_by_name(field: str, value: object) -> None:
     with pytest.raises(ValueError, match=f"'{field}' has another type"):
         _C.Replay(SESSION).line(WINDOW | {field: value})
+
+
+def test_what_the_operating_system_counted_is_in_the_verdict_beside_the_peers() -> None:
+    replay = _C.Replay(SESSION)
+    for first in range(0, 120, 10):
+        for rank in range(2):
+            counted = {"block_io_us": 80_000 * rank, "read_bytes": 500_000, "retransmits": None}
+            times = {"first_step": first, "self_us": [25_000 + 8_000 * rank] * 10, "duration_us": 340_000}
+            assert replay.line(WINDOW | times | counted | {"rank": rank})
+    verdict = JobReport.from_json(replay.report_json()).verdict
+    assert (verdict.kind, verdict.ranks, verdict.cause) == ("straggler", (1,), "host_input")
+    assert verdict.os is not None and verdict.os_peers is not None
+    assert (verdict.os.block_io_ms, verdict.os_peers.block_io_ms) == (8.0, 0.0)
+    assert (verdict.os.read_bytes, verdict.os.retransmits, verdict.os.major_faults) == (50_000, None, None)
+    assert "its disk: blocked in I/O for 8.0 ms a step, peers 0.0" in verdict.reason

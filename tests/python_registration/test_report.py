@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import torch_straggler
-from torch_straggler.report import ArrivalSkew, ClockOffset, Group, JobReport, MitigationReport
+from torch_straggler.report import ArrivalSkew, ClockOffset, Group, JobReport, MitigationReport, OsEvidence
 
 RECORD: dict[str, Any] = {
     "schema": 1,
@@ -119,6 +119,16 @@ def test_what_was_said_before_is_a_tuple_of_verdicts() -> None:
     assert report.history[1] == report.verdict
     assert (report.history[0].step, report.history[0].rule, report.history[0].input_ms) == (59, "median", 7.5)
     assert (report.windows_compared, report.windows_incomplete, report.windows_late) == (30, 2, 1)
+
+
+def test_what_the_operating_system_counted_is_read_where_it_is_told() -> None:
+    counted = {"block_io_ms": 6.1, "read_bytes": None, "a_counter_of_a_later_version": 1}
+    verdict = read(verdict={**RECORD["verdict"], "os": counted, "os_peers": None}).verdict
+    assert verdict.os == OsEvidence(block_io_ms=6.1)
+    assert verdict.os_peers is None
+    assert read().verdict.os is None
+    with pytest.raises(ValueError, match="'block_io_ms' is no float"):
+        read(verdict={**RECORD["verdict"], "os": {"block_io_ms": "6.1"}})
 
 
 def test_mitigation_is_a_tuple_of_rows() -> None:

@@ -97,6 +97,21 @@ TEST(BriefReport, ofManyNamedRanksTheFirstAreToldAndTheirNumber) {
   EXPECT_TRUE(contains(json, "100 ranks are named, of which the first 8 are told here"));
 }
 
+TEST(BriefReport, whatTheSystemCountedIsToldOfTheVerdictAloneAndWhereItFits) {
+  JobReport report = smallReport();
+  report.verdict.evidence.os.set(OsCounter::kBlockIo, 6.25);
+  report.verdict.evidence.osPeers.set(OsCounter::kBlockIo, 0.125);
+  report.history = {report.verdict};
+  const std::string json = briefJson(report);
+  EXPECT_EQ(count(json, R"("block_io_ms":6.25,)"), 1U);
+  EXPECT_EQ(count(json, R"("block_io_ms":0.125,)"), 1U);
+  EXPECT_EQ(count(json, R"("os":null)"), 1U) << "of the history";
+  report.verdict.reason = std::string(3000, 'x');
+  const std::string longer = briefJson(report);
+  EXPECT_FALSE(longer.empty());
+  EXPECT_EQ(count(longer, "block_io_ms"), 0U);
+}
+
 TEST(BriefReport, isNothingWhereNotEvenTheVerdictFits) {
   JobReport report = smallReport();
   report.verdict.reason = std::string(kMaxBriefBytes, 'x');

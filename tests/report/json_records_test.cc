@@ -42,6 +42,28 @@ JobReport emptyReport() {
   return report;
 }
 
+// Every other one of them.
+OsCounters someCounters() {
+  OsCounters counters;
+  for (std::size_t i = 0; i < kOsCounters; i += 2) {
+    counters[static_cast<OsCounter>(i)] = 1'000 * i;
+  }
+  return counters;
+}
+
+StepWindow countedWindow() {
+  StepWindow window{140, 1, StepsFoundBy::kGraphTask, {25'000}, 34'000};
+  window.os = someCounters();
+  return window;
+}
+
+Verdict countedVerdict() {
+  Verdict verdict = smallReport().verdict;
+  verdict.evidence.os = OsEvidence(someCounters(), 10);
+  verdict.evidence.osPeers = OsEvidence(someCounters(), 20);
+  return verdict;
+}
+
 Verdict evidentVerdict() {
   Verdict verdict = smallReport().verdict;
   verdict.step = 59;
@@ -80,6 +102,8 @@ std::vector<std::string> oneOfEach() {
       toJson(1, kGroup, failedReceive()),
       toJson(smallReport().verdict, smallReport()),
       toJson(evidentVerdict(), smallReport()),
+      toJson(1, countedWindow()),
+      toJson(countedVerdict(), smallReport()),
       toJson(Verdict{}, emptyReport()),
       toJson(smallReport()),
       toJson(reportWithHistory()),
@@ -115,6 +139,18 @@ TEST(JsonRecords, evidenceThatWasNotMeasuredIsNull) {
   EXPECT_TRUE(contains(toJson(1, window), R"("input_us":0,"cpu_us":4000,"run_delay_us":null)"));
 }
 
+TEST(JsonRecords, windowTellsWhatTheSystemCountedAndNullWhereItDoesNot) {
+  StepWindow window;
+  window.os[OsCounter::kMajorFaults] = 0;
+  window.os[OsCounter::kBlockIo] = 60'000;
+  EXPECT_TRUE(contains(toJson(1, window),
+                       R"("voluntary_switches":null,"involuntary_switches":null,"major_faults":0,"block_io_us":60000,)"
+                       R"("workers_block_io_us":null,"read_bytes":null,"read_call_bytes":null,"received_bytes":null,)"
+                       R"("sent_bytes":null,"retransmits":null,"cpu_pressure_us":null,"io_pressure_us":null,)"
+                       R"("io_full_pressure_us":null,"memory_pressure_us":null,"memory_full_pressure_us":null,)"
+                       R"("quota_throttles":null,"quota_throttled_us":null,"rank":1})"));
+}
+
 TEST(JsonRecords, operationWithoutACompletionIsUnknown) {
   Operation operation = waited(1, 2, 3);
   operation.completed = Stamp::unknown();
@@ -127,13 +163,26 @@ TEST(JsonRecords, verdictHasTheFieldsThatOthersRelyOn) {
             R"("cause":"not_attributed","excess_ms":8.07,"share":0.2374,"since_step":35,"confidence":0.999,)"
             R"("reason":"self time 8.07 ms a step above the median of its peers","step":null,"rule":"self_time",)"
             R"("windows":0,"input_ms":null,"cpu_ms":null,"run_delay_ms":null,"operations_compared":0,)"
-            R"("last_share":null,"last_p_value":null})");
+            R"("last_share":null,"last_p_value":null,"os":null,"os_peers":null})");
 }
 
 TEST(JsonRecords, verdictTellsItsEvidence) {
-  EXPECT_TRUE(contains(toJson(evidentVerdict(), smallReport()),
-                       R"("step":59,"rule":"median","windows":3,"input_ms":7.5,"cpu_ms":0.25,"run_delay_ms":0.5,)"
-                       R"("operations_compared":60,"last_share":0.97,"last_p_value":0.001})"));
+  EXPECT_TRUE(
+      contains(toJson(evidentVerdict(), smallReport()),
+               R"("step":59,"rule":"median","windows":3,"input_ms":7.5,"cpu_ms":0.25,"run_delay_ms":0.5,)"
+               R"("operations_compared":60,"last_share":0.97,"last_p_value":0.001,"os":null,"os_peers":null})"));
+}
+
+TEST(JsonRecords, verdictTellsWhatTheSystemCountedAStepBesideThePeers) {
+  Verdict verdict = evidentVerdict();
+  verdict.evidence.os.set(OsCounter::kBlockIo, 6.1);
+  verdict.evidence.os.set(OsCounter::kReadBytes, 240'000);
+  verdict.evidence.osPeers.set(OsCounter::kBlockIo, 0);
+  const std::string line = toJson(verdict, smallReport());
+  EXPECT_TRUE(contains(line, R"("os":{"voluntary_switches":null,"involuntary_switches":null,"major_faults":null,)"
+                             R"("block_io_ms":6.1,"workers_block_io_ms":null,"read_bytes":240000,)"));
+  EXPECT_TRUE(contains(line, R"("quota_throttled_ms":null},"os_peers":{"voluntary_switches":null,)"));
+  EXPECT_TRUE(contains(line, R"("block_io_ms":0,"workers)"));
 }
 
 TEST(JsonRecords, reportTellsWhatWasSaidBeforeAndHowManyWindowsWereCompared) {

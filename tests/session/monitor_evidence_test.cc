@@ -1,4 +1,5 @@
-// What a rank tells beside its self times: time inside a DataLoader, time on a processor, and waiting for one.
+// What a rank tells beside its self times: time inside a DataLoader, on a processor, and waiting for one; and what else the
+// operating system counted.
 #include <utility>
 
 #include <gtest/gtest.h>
@@ -14,13 +15,14 @@ constexpr int kThread = 4711;
 // A kernel whose account of the training thread the test sets, and which counts how often it is asked.
 struct FakeThread {
   std::optional<ThreadTimes> totals = ThreadTimes{};
+  OsCounters counters;
   int asked = 0;
 
   // A rank of 30 ms a step, of which the thread is told to be kThread.
   SimulatedRank::Options options() {
-    return {.threadTimes = [this](int thread) {
+    return {.osTotals = [this](int thread) {
       ++asked;
-      return thread == kThread ? totals : std::nullopt;
+      return thread == kThread ? OsTotals{totals, counters} : OsTotals{};
     }};
   }
   // Steps in each of which the thread runs and waits for so long.
@@ -143,6 +145,58 @@ TEST(MonitorEvidence, readingThatIsMissingCostsTheWindowsOnBothSidesOfIt) {
   EXPECT_FALSE(windows[2].cpuUs);
   EXPECT_FALSE(windows[3].cpuUs);
   EXPECT_EQ(windows[4].cpuUs, 200'000U);
+}
+
+// ---- What else is counted ----
+
+TEST(MonitorEvidence, windowTellsWhatWasCountedSinceTheReadingBefore) {
+  FakeThread thread;
+  SimulatedRank rank(thread.options());
+  rank.recorder->setTrainingThread(kThread);
+  thread.counters[OsCounter::kReadBytes] = 1'000'000;
+  for (int step = 0; step < 30; ++step) {
+    *thread.counters[OsCounter::kReadBytes] += 50;
+    thread.steps(rank, 1, 20, 3);
+  }
+  const auto windows = windowsOf(rank);
+  ASSERT_EQ(windows.size(), 3U);
+  EXPECT_EQ(windows[0].os, OsCounters{}) << "there is no reading before the first";
+  EXPECT_EQ(windows[1].os[OsCounter::kReadBytes], 500U);
+  EXPECT_EQ(windows[1].os[OsCounter::kMajorFaults], std::nullopt) << "not counted here";
+}
+
+TEST(MonitorEvidence, ofManyWindowsASecondSomeTellWhatWasCountedInTheirOwnSteps) {
+  FakeThread thread;
+  thread.counters[OsCounter::kMajorFaults] = 0;
+  SimulatedRank rank(thread.options());
+  rank.recorder->setTrainingThread(kThread);
+  for (int step = 0; step < 2000; ++step) {
+    ++*thread.counters[OsCounter::kMajorFaults];
+    thread.steps(rank, 1, 2, 1, 20);  // 5 windows a second: each is sent
+  }
+  int counted = 0;
+  for (const auto& window : windowsOf(rank)) {
+    const auto faults = window.os[OsCounter::kMajorFaults];
+    EXPECT_EQ(window.stride, 1U);
+    if (window.firstStep > 100) {
+      EXPECT_EQ(faults.has_value(), window.firstStep % 80 == 0) << window.firstStep;
+      EXPECT_EQ(faults.value_or(10), 10U);
+      counted += faults ? 1 : 0;
+    }
+  }
+  EXPECT_EQ(counted, 23);
+}
+
+TEST(MonitorEvidence, countersAreToldWhereTheThreadsTimesAreNotKept) {
+  FakeThread thread;
+  thread.totals = std::nullopt;
+  thread.counters[OsCounter::kRetransmits] = 5;
+  SimulatedRank rank(thread.options());
+  rank.recorder->setTrainingThread(kThread);
+  rank.steps(30);
+  const auto windows = windowsOf(rank);
+  EXPECT_EQ(windows[1].cpuUs, std::nullopt);
+  EXPECT_EQ(windows[1].os[OsCounter::kRetransmits], 0U);
 }
 
 TEST(MonitorEvidence, withoutAnyoneToAskNothingIsMeasured) {

@@ -40,9 +40,15 @@ TEST(MonitorRate, staysBelowAKilobyteASecond) {
   for (const double stepMs : {5.0, 16.7, 30.0, 100.0}) {
     for (const int buckets : {1, 2, 4, 20}) {
       Duration passed{};
-      SimulatedRank rank({.fetchMs = 0.2, .threadTimes = [&passed](int) {
+      std::uint64_t counted = 0;
+      SimulatedRank rank({.fetchMs = 0.2, .osTotals = [&passed, &counted](int) {
                             passed += std::chrono::milliseconds(300);
-                            return std::optional(ThreadTimes{passed, passed});
+                            OsTotals totals{ThreadTimes{passed, passed}, {}};
+                            counted += 100'000;
+                            for (const OsCounter counter : allOsCounters()) {
+                              totals.counters[counter] = counted;
+                            }
+                            return totals;
                           }});
       rank.recorder->setTrainingThread(1);
       rank.steps(static_cast<int>(60'000 / stepMs), stepMs, buckets);
@@ -50,6 +56,9 @@ TEST(MonitorRate, staysBelowAKilobyteASecond) {
       EXPECT_LT(static_cast<double>(rank.exchange->bytesSent) / 60, 1024.0)
           << buckets << " collectives in steps of " << stepMs << " ms";
       EXPECT_TRUE(rank.exchange->messages<StepWindow>().back().runDelayUs) << "evidence is told too";
+      const auto windows = rank.exchange->messages<StepWindow>();
+      EXPECT_TRUE(std::any_of(windows.begin(), windows.end(),
+                              [](const StepWindow& window) { return window.os[OsCounter::kReadBytes] == 100'000U; }));
     }
   }
 }
