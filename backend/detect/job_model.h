@@ -75,6 +75,7 @@ class JobModel {
   double comparedMs() const { return comparedMs_; }  // length of the steps compared
   std::uint64_t windowsCompared() const { return detector_.windows; }
   std::uint64_t windowsIncomplete() const { return detector_.incomplete; }
+  std::uint64_t windowsAbstained() const { return detector_.abstained; }
   std::uint64_t windowsLate() const { return windows_.late(); }
   std::uint64_t windowsPassedOver() const { return windows_.passedOver(); }
   std::uint64_t operationsGivenUp() const { return arrivals_.givenUp(); }
