@@ -1,4 +1,4 @@
-// Rescore: feeds windows that were recorded, or made up, through the detector again, under other options or
+// Rescore: feeds windows that were recorded, or made up (synthetic_run.h), through the detector again, under other options or
 // in windows of another length. Frames in, verdicts out: it needs no files.
 //
 // With the options and windows that the job had, it tells what the job told.
