@@ -102,6 +102,7 @@ std::vector<Verdict> Judgement::run() {
     }
   }
   state_.verdict = inForce();
+  state_.abstained += ranks_ >= 2 && state_.verdict.kind == VerdictKind::kAbstain ? 1 : 0;
   return std::move(events_);
 }
 

@@ -59,6 +59,7 @@ struct DetectorState {
   std::vector<int> missing;  // global ranks that told nothing of the last window
   std::uint64_t windows = 0;
   std::uint64_t incomplete = 0;  // of them
+  std::uint64_t abstained = 0;   // the same: after which the verdict in force was to abstain
   std::optional<Verdict> told;   // the last line about stragglers
   std::size_t windowsSinceTold = 0;
   std::optional<Verdict> cleared;  // the last of that kind

@@ -330,6 +330,10 @@ std::uint64_t JobModel::windowsIncomplete() const {
   return largest(classes_, [](const ClassModel& c) { return c.detector().incomplete; });
 }
 
+std::uint64_t JobModel::windowsAbstained() const {
+  return largest(classes_, [](const ClassModel& c) { return c.detector().abstained; });
+}
+
 std::uint64_t JobModel::windowsLate() const {
   std::uint64_t late = windowsLateBefore_;
   for (const auto& ofClass : classes_) {

@@ -87,6 +87,7 @@ class JobModel {
   double comparedMs() const { return comparedMs_; }  // length of the steps compared
   std::uint64_t windowsCompared() const;
   std::uint64_t windowsIncomplete() const;
+  std::uint64_t windowsAbstained() const;
   std::uint64_t windowsLate() const;
   std::uint64_t windowsPassedOver() const;
   std::uint64_t operationsGivenUp() const { return arrivals_.givenUp(); }

@@ -4,7 +4,7 @@
 // round() does one turn and returns; the thread that calls it belongs to the session, so tests call it with a fake clock.
 //
 // What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond; up to 60 more
-// for what the operating system counted, which is thinned beyond kCountedWindowsPerSecond), a sample of arrivals (11 bytes
+// for what the operating system counted, which is thinned beyond kCountedWindowsPerSecond), a sample of arrivals (12 bytes
 // each, thinned beyond kSamplesPerSecond), counters, and what mitigation did if that changed (up to 300 bytes, after a window
 // closed, at most every kMitigationPeriod), and which operations the rank calls in each window if that changed (6 bytes for
 // each group and kind; as a rule once). What cannot be sent waits, bounded; beyond that the
@@ -55,7 +55,7 @@ class Monitor {
  public:
   static constexpr double kWindowsPerSecond = 6;
   static constexpr double kCountedWindowsPerSecond = 1;
-  static constexpr double kSamplesPerSecond = 60;
+  static constexpr double kSamplesPerSecond = 56;
   static constexpr Duration kSendPeriod = std::chrono::milliseconds(250);
   static constexpr Duration kCountersPeriod = std::chrono::seconds(2);
   static constexpr Duration kMitigationPeriod = std::chrono::seconds(1);
