@@ -6,7 +6,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <filesystem>
+#include <fstream>
 #include <random>
 #include <string>
 #include <thread>
@@ -272,6 +274,30 @@ TEST(OsAccountHere, readsOfTheProcessAndOfItsWorkersAreCounted) {
   for (const int descriptor : {start[0], start[1], done[0], done[1]}) {
     close(descriptor);
   }
+}
+
+TEST(OsAccountHere, threadThatWaitsForADiskWasBlockedByIt) {
+  const TemporaryFolder folder;
+  const std::string path = (folder / "file").string();
+  constexpr std::size_t kBytes = 16 << 20;
+  std::ofstream(path) << std::string(kBytes, 'x');
+  const int file = open(path.c_str(), O_RDONLY | O_DIRECT | O_CLOEXEC);
+  std::string switchedOn;
+  std::ifstream("/proc/sys/kernel/task_delayacct") >> switchedOn;
+  if (file < 0 || switchedOn != "1") {
+    close(file);
+    GTEST_SKIP() << "sysctl kernel.task_delayacct=1, and TMPDIR on a disk, then run it again";
+  }
+  fsync(file);
+  OsAccount account;
+  const OsCounters before = account.totals(gettid()).counters;
+  alignas(4096) static std::array<char, 1 << 16> bytes;
+  while (::read(file, bytes.data(), bytes.size()) > 0) {
+  }
+  close(file);
+  const OsCounters read = account.totals(gettid()).counters.since(before);
+  EXPECT_GE(read[OsCounter::kReadBytes], kBytes);
+  EXPECT_GE(read[OsCounter::kBlockIo], 10'000U) << "one tick";
 }
 
 // At most some 100 us are meant, of the monitor's thread, once a window (bench/micro/README.md); the machine may be busy.
