@@ -5,6 +5,16 @@
 
 namespace straggler {
 
+// Where each of them is.
+template <class Window>
+auto Regrouping::evidenceOf(Window& window) {
+  std::array<decltype(&window.inputUs), kEvidence> places{&window.inputUs, &window.cpuUs, &window.runDelayUs};
+  for (const OsCounter counter : allOsCounters()) {
+    places.at(3 + static_cast<std::size_t>(counter)) = &window.os[counter];
+  }
+  return places;
+}
+
 Regrouping::Building Regrouping::begin(std::int64_t step) {
   Building building;
   building.window.firstStep = step;
@@ -17,8 +27,9 @@ void Regrouping::addStep(Building& building, const StepWindow& recorded, std::si
   building.window.foundBy = recorded.foundBy;
   building.window.selfUs.push_back(recorded.selfUs[place]);
   building.durationUs += static_cast<double>(recorded.durationUs) / steps;
-  for (std::size_t i = 0; i < kEvidence.size(); ++i) {
-    const auto& total = recorded.*kEvidence.at(i);
+  const auto totals = evidenceOf(recorded);
+  for (std::size_t i = 0; i < kEvidence; ++i) {
+    const auto& total = *totals.at(i);
     auto& sum = building.evidence.at(i);
     sum = total && sum ? std::optional(*sum + static_cast<double>(*total) / steps) : std::nullopt;
   }
@@ -28,9 +39,10 @@ StepWindow Regrouping::finished(const Building& building) {
   const auto rounded = [](double value) { return static_cast<std::uint64_t>(std::round(value)); };
   StepWindow window = building.window;
   window.durationUs = rounded(building.durationUs);
-  for (std::size_t i = 0; i < kEvidence.size(); ++i) {
+  const auto totals = evidenceOf(window);
+  for (std::size_t i = 0; i < kEvidence; ++i) {
     const auto& sum = building.evidence.at(i);
-    window.*kEvidence.at(i) = sum ? std::optional(rounded(*sum)) : std::nullopt;
+    *totals.at(i) = sum ? std::optional(rounded(*sum)) : std::nullopt;
   }
   return window;
 }

@@ -33,15 +33,16 @@ class Regrouping {
   std::uint64_t leftOut() const { return leftOut_; }
 
  private:
-  using EvidenceMember = std::optional<std::uint64_t> StepWindow::*;
-  static constexpr std::array<EvidenceMember, 3> kEvidence = {&StepWindow::inputUs, &StepWindow::cpuUs,
-                                                              &StepWindow::runDelayUs};
+  // Of a window: its times, and what the operating system counted.
+  static constexpr std::size_t kEvidence = 3 + kOsCounters;
+  template <class Window>
+  static auto evidenceOf(Window& window);
 
   // A window of which the first steps are known. What one of them lacks, all of it lacks.
   struct Building {
     StepWindow window;
     double durationUs = 0;
-    std::array<std::optional<double>, kEvidence.size()> evidence;
+    std::array<std::optional<double>, kEvidence> evidence;
   };
   static Building begin(std::int64_t step);
   static void addStep(Building& building, const StepWindow& recorded, std::size_t place);

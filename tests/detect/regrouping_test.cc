@@ -21,6 +21,9 @@ TEST(Regrouping, longerWindowsHaveTheExactSumsOfTheirParts) {
   first.inputUs = 7;
   second.inputUs = 6;
   first.cpuUs = 5;
+  first.os[OsCounter::kBlockIo] = 400;
+  second.os[OsCounter::kBlockIo] = 100;
+  second.os[OsCounter::kReadBytes] = 1;
   EXPECT_TRUE(regrouping.add(0, first).empty());
   const auto complete = regrouping.add(0, second);
   ASSERT_EQ(complete.size(), 1U);
@@ -28,6 +31,8 @@ TEST(Regrouping, longerWindowsHaveTheExactSumsOfTheirParts) {
   EXPECT_EQ(complete[0].durationUs, 3003U);
   EXPECT_EQ(complete[0].inputUs, 13U);
   EXPECT_EQ(complete[0].cpuUs, std::nullopt) << "of the second half it is not known";
+  EXPECT_EQ(complete[0].os[OsCounter::kBlockIo], 500U);
+  EXPECT_EQ(complete[0].os[OsCounter::kReadBytes], std::nullopt) << "of the first half it is not known";
   EXPECT_EQ(complete[0].foundBy, StepsFoundBy::kGraphTask);
 }
 
