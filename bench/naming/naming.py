@@ -35,7 +35,7 @@ from common import dump  # noqa: E402
 WINDOW = 10  # steps, the default
 FIRST_LATE_STEP = 8  # the injection's default
 SEED = 1  # of what is drawn; the thresholds were chosen on runs of seed 0
-LINE_STARTS = ("STRAGGLER", "CLEARED", "IMBALANCE", "JOB WIDE", "NO ")
+LINE_STARTS = ("STRAGGLER", "CLEARED", "IMBALANCE", "NETWORK", "JOB WIDE", "NO ")
 
 
 @dataclass(frozen=True)
