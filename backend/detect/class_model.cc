@@ -1,6 +1,7 @@
 #include "backend/detect/class_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
@@ -45,6 +46,8 @@ std::vector<Verdict> ClassModel::judge(const WindowRow& row, std::vector<Arrival
   if (alone() && detector_.suspicions.front().test.score == 0) {
     past_.add(nowMs);
   }
+  const bool explained = detector_.verdict.kind == VerdictKind::kStraggler || detector_.pace.slower();
+  transfersChanged_ = transfers_.close(input.window, explained, std::log(options_.falseAlarmWindows));
   return events;
 }
 

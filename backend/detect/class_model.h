@@ -5,11 +5,13 @@
 
 #include <cstdint>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "backend/detect/detector.h"
 #include "backend/detect/own_past.h"
 #include "backend/detect/peer_classes.h"
+#include "backend/detect/transfers.h"
 #include "backend/detect/window_table.h"
 
 namespace straggler {
@@ -27,6 +29,12 @@ class ClassModel {
   std::vector<Verdict> judge(const WindowRow& row, std::vector<ArrivalCounts> arrivals,
                              const std::vector<Level>& others);
 
+  // Of the groups whose first rank is in the class.
+  Transfers& transfers() { return transfers_; }
+  const Transfers& transfers() const { return transfers_; }
+  // Whether a window changed that they are slow; told once.
+  bool takeTransfersChanged() { return std::exchange(transfersChanged_, false); }
+
   const DetectorState& detector() const { return detector_; }
   // How long its fastest rank takes; nothing in the first windows.
   const std::optional<Level>& level() const { return level_; }
@@ -43,6 +51,8 @@ class ClassModel {
   DetectorOptions options_;
   WindowTable windows_;
   DetectorState detector_;
+  Transfers transfers_;
+  bool transfersChanged_ = false;
   OwnPast past_;  // of the fastest rank
   std::optional<Level> level_;
   double stepMs_ = 0;

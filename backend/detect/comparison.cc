@@ -103,8 +103,10 @@ void summarize(const WindowRow& row, const Positions& who, WindowComparison& out
       sum += window.selfMs[step];
     }
     rank.meanSelfMs = sum / static_cast<double>(out.steps);
+    rank.meanWaitMs = window.stepMs - rank.meanSelfMs;
     means.push_back(rank.meanSelfMs);
     lengths.push_back(window.stepMs);
+    out.runDelayMs = std::max(out.runDelayMs, window.runDelayMs);  // one that was not measured is the smallest
   }
   const auto peers = mediansOfOthers(means);
   for (std::size_t place = 0; place < peers.size(); ++place) {
@@ -118,7 +120,11 @@ void summarize(const WindowRow& row, const Positions& who, WindowComparison& out
 
 WindowComparison compare(const WindowRow& row) {
   const auto [who, steps] = tellers(row);
-  WindowComparison out{row.firstStep, steps, who.size(), 0, 0, 0, std::vector<RankComparison>(row.ranks.size())};
+  WindowComparison out;
+  out.firstStep = row.firstStep;
+  out.steps = steps;
+  out.told = who.size();
+  out.ranks.resize(row.ranks.size());
   if (steps == 0) {
     return out;
   }

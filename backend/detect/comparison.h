@@ -22,6 +22,7 @@ struct RankComparison {
   double selfMs = 0;    // median over the steps
   double excessMs = 0;  // median over the steps
   double meanSelfMs = 0;
+  double meanWaitMs = 0;          // what is left of a step
   double meanExcessMs = 0;        // of the means over the steps, as the evidence is
   std::optional<double> inputMs;  // excess of the means, a step
   std::optional<double> cpuMs;
@@ -39,6 +40,7 @@ struct WindowComparison {
   double stepMs = 0;                  // median over the ranks
   double spreadMs = 0;                // largest excess of a step, in the median over the steps
   double noiseMs = 0;                 // standard deviation of excessMs
+  std::optional<double> runDelayMs;   // a step, the largest of a rank; of those that measured it
   std::vector<RankComparison> ranks;  // by position
 
   std::int64_t lastStep() const { return firstStep + static_cast<std::int64_t>(steps) - 1; }

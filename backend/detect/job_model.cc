@@ -113,6 +113,7 @@ void JobModel::apply(RankModel& rank, const ArrivalSamples& samples) {
   for (const auto& sample : samples.operations) {
     if (const auto complete = arrivals_.add(rank.rank, sample)) {
       compare(sample.key, *complete);
+      addTransfer(sample, *complete);
     }
   }
 }
@@ -196,6 +197,7 @@ void JobModel::judge(std::size_t classIndex, const WindowRow& row) {
   for (auto& event : ofClass.judge(row, std::move(arrivals), others)) {
     tell(std::move(event));
   }
+  judgeTransfers(ofClass);
   judgeJob();
   verdict_ = inForce();
 }
@@ -211,14 +213,9 @@ void JobModel::judgeJob() {
   }
   const bool allSlower = static_cast<double>(slower) >= kNearlyAll * static_cast<double>(ranks_.size());
   if (allSlower != std::exchange(allSlower_, allSlower)) {
-    Verdict change = jobWideVerdict();
-    if (!allSlower) {
-      change = Verdict{};
-      change.kind = VerdictKind::kCleared;
-      change.rule = toString(options_.rule);
-      change.reason = "self time is as before on most of the ranks";
-    }
-    tell(std::move(change));
+    tell(allSlower ? jobWideVerdict()
+                   : verdictOf(VerdictKind::kCleared, classes_.front().lastStep(),
+                               "self time is as before on most of the ranks"));
   }
 }
 
@@ -227,15 +224,48 @@ Verdict JobModel::jobWideVerdict() const {
     return a.detector().pace.excessMs() < b.detector().pace.excessMs();
   });
   const Pace& pace = worst.detector().pace;
-  Verdict made;
-  made.kind = VerdictKind::kJobWide;
-  made.rule = toString(options_.rule);
+  Verdict made = verdictOf(VerdictKind::kJobWide, worst.lastStep(), jobWideReason(pace));
   made.excessMs = pace.excessMs();
   made.share = worst.stepMs() > 0 ? std::optional(pace.excessMs() / worst.stepMs()) : std::nullopt;
   made.sinceStep = pace.sinceStep();
-  made.step = worst.lastStep();
   made.confidence = pace.confidence();
-  made.reason = jobWideReason(pace);
+  return made;
+}
+
+void JobModel::judgeTransfers(ClassModel& ofClass) {
+  if (!ofClass.takeTransfersChanged()) {
+    return;
+  }
+  const Transfers& transfers = ofClass.transfers();
+  if (transfers.slow()) {
+    tell(networkVerdict(ofClass));
+  } else {
+    tell(verdictOf(VerdictKind::kCleared, ofClass.lastStep(), transfersOverReason(transfers, ofClass.lastStep())));
+  }
+}
+
+Verdict JobModel::networkVerdict(const ClassModel& ofClass) const {
+  const Transfers& transfers = ofClass.transfers();
+  std::vector<GroupInfo> slow;
+  for (const GroupId group : transfers.slowGroups()) {
+    slow.push_back(groups_.at(group));
+  }
+  Verdict made = verdictOf(VerdictKind::kNetwork, ofClass.lastStep(), networkReason(transfers, slow));
+  made.cause = "network";
+  made.group = slow.empty() ? "" : slow.front().name;
+  made.excessMs = transfers.excessMs();
+  made.share = ofClass.stepMs() > 0 ? std::optional(*made.excessMs / ofClass.stepMs()) : std::nullopt;
+  made.sinceStep = transfers.sinceStep();
+  made.confidence = transfers.confidence();
+  return made;
+}
+
+Verdict JobModel::verdictOf(VerdictKind kind, std::int64_t step, std::string reason) const {
+  Verdict made;
+  made.kind = kind;
+  made.rule = toString(options_.rule);
+  made.step = step;
+  made.reason = std::move(reason);
   return made;
 }
 
@@ -244,6 +274,9 @@ Verdict JobModel::inForce() const {
   std::vector<Verdict> ofJob;
   for (const auto& ofClass : classes_) {
     ofClasses.push_back(&ofClass.detector().verdict);
+    if (ofClass.transfers().slow()) {
+      ofJob.push_back(networkVerdict(ofClass));
+    }
   }
   if (allSlower_) {
     ofJob.push_back(jobWideVerdict());
@@ -348,6 +381,25 @@ std::uint64_t JobModel::windowsPassedOver() const {
     passedOver += ofClass.windows().passedOver();
   }
   return passedOver;
+}
+
+// At most the smallest wait of its ranks: the last arriver's is the transfer.
+void JobModel::addTransfer(const ArrivalSample& last, const std::vector<RankSample>& samples) {
+  if (!completesTogether(last.key.kind) || samples.size() < 2 || last.key.sequence < kWarmUpOperations) {
+    return;
+  }
+  Duration smallest = Duration::max();
+  for (const auto& sample : samples) {
+    if (!sample.completed) {
+      return;
+    }
+    smallest = std::min(smallest, *sample.completed - sample.arrival);
+  }
+  const auto first = positionOf(groups_.at(last.key.group).ranks.front());
+  if (first && smallest >= Duration::zero()) {
+    classes_[ranks_[*first].classIndex].transfers().add(last.key, last.sizeClass, toMilliseconds(smallest),
+                                                        largestSampling_);
+  }
 }
 
 std::size_t JobModel::ranksHeard() const {

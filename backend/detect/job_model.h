@@ -110,10 +110,14 @@ class JobModel {
   void judge(std::size_t classIndex, const WindowRow& row);
   void judgeJob();
   Verdict jobWideVerdict() const;
+  void judgeTransfers(ClassModel& ofClass);
+  Verdict networkVerdict(const ClassModel& ofClass) const;
+  Verdict verdictOf(VerdictKind kind, std::int64_t step, std::string reason) const;
   void tell(Verdict event);
   Verdict inForce() const;
   void compareSteps(const ClassModel& ofClass, const WindowRow& row);
   void compare(const OpKey& key, const std::vector<RankSample>& samples);
+  void addTransfer(const ArrivalSample& last, const std::vector<RankSample>& samples);
   std::optional<std::size_t> positionOf(int rank) const;
 
   std::vector<RankModel> ranks_;  // ascending by rank

@@ -13,6 +13,8 @@ int weight(const Verdict& verdict) {
       return 5;
     case VerdictKind::kJobWide:
       return 4;
+    case VerdictKind::kNetwork:
+      return 3;
     case VerdictKind::kImbalance:
       return 2;
     case VerdictKind::kCleared:

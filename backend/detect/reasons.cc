@@ -1,5 +1,7 @@
 #include "backend/detect/reasons.h"
 
+#include <algorithm>
+
 #include "backend/base/format.h"
 #include "backend/detect/cause.h"
 #include "backend/detect/own_past.h"
@@ -17,6 +19,32 @@ std::string lastArrivals(const Evidence& evidence) {
   }
   return "; last to arrive at " + percent(*evidence.lastShare) + " of the operations compared since" +
          (*evidence.lastPValue <= 0.01 ? "" : ", which chance alone would do too");
+}
+
+constexpr std::size_t kGroupsListed = 4;
+constexpr std::size_t kNameBytes = 40;
+constexpr std::size_t kRanksListed = 8;
+
+// "'dp0' (rank 0, 4)", bounded.
+std::string nameOf(const GroupInfo& group) {
+  const std::size_t listed = std::min(group.ranks.size(), kRanksListed);
+  const std::vector<int> first(group.ranks.begin(), group.ranks.begin() + static_cast<std::ptrdiff_t>(listed));
+  return "'" + printable(group.name.substr(0, kNameBytes)) + "' (rank " + rankList(first) +
+         (listed < group.ranks.size() ? " and " + std::to_string(group.ranks.size() - listed) + " more)" : ")");
+}
+
+// The rank that several groups share, if there is one and only one.
+std::optional<int> commonRank(const std::vector<GroupInfo>& groups) {
+  std::vector<int> common;
+  for (const int rank : groups.size() < 2 ? std::vector<int>{} : groups.front().ranks) {
+    const bool inAll = std::all_of(groups.begin(), groups.end(), [rank](const GroupInfo& group) {
+      return std::find(group.ranks.begin(), group.ranks.end(), rank) != group.ranks.end();
+    });
+    if (inAll) {
+      common.push_back(rank);
+    }
+  }
+  return common.size() == 1 ? std::optional(common.front()) : std::nullopt;
 }
 
 std::string comparedWith(const std::optional<double>& ownPastMs) {
@@ -98,6 +126,29 @@ std::string nobodyReason(int rank, double excessMs, double gateMs, bool ownPast)
   return std::string("the largest excess of self time over ") + (ownPast ? "its own past" : "the peers' median") +
          " is rank " + std::to_string(rank) + "'s, " + milliseconds(excessMs) +
          " a step over the last windows; below " + milliseconds(gateMs) + ", or not in most windows, nobody is named";
+}
+
+std::string networkReason(const Transfers& transfers, const std::vector<GroupInfo>& slow) {
+  std::vector<std::string> names;
+  for (std::size_t i = 0; i < slow.size() && i < kGroupsListed; ++i) {
+    names.push_back(nameOf(slow[i]));
+  }
+  const std::size_t left = slow.size() - names.size();
+  std::string text = "after the last rank has arrived, moving the data of like operations takes " +
+                     milliseconds(transfers.excessMs()) + " a step longer than it did, in group " + join(names, ", ") +
+                     (left > 0 ? " and " + std::to_string(left) + " more" : "") +
+                     "; self times are as they were, so no rank is to blame";
+  if (const auto rank = commonRank(slow)) {
+    text += "; rank " + std::to_string(*rank) + " is in all of these groups: its link comes first";
+  }
+  return text;
+}
+
+std::string transfersOverReason(const Transfers& transfers, std::int64_t step) {
+  return transfers.settled() ? "transfers have been so slow for so long that it is the job's own pace now, at step " +
+                                   std::to_string(step)
+                             : "moving data takes no longer than before, or something else explains it, up to step " +
+                                   std::to_string(step);
 }
 
 std::string tooShortPastReason(int rank, std::size_t windows) {

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "backend/detect/detector.h"
+#include "backend/detect/transfers.h"
+#include "backend/exchange/messages.h"
 
 namespace straggler {
 
@@ -30,6 +32,9 @@ std::string paceOverReason(const Pace& pace, std::int64_t step);
 std::string imbalanceOverReason(std::int64_t step);
 // `ownPast`: of a rank without peers.
 std::string nobodyReason(int rank, double excessMs, double gateMs, bool ownPast = false);
+// `slow`: the groups, worst first.
+std::string networkReason(const Transfers& transfers, const std::vector<GroupInfo>& slow);
+std::string transfersOverReason(const Transfers& transfers, std::int64_t step);
 std::string tooShortPastReason(int rank, std::size_t windows);
 std::string tooFewReason(std::uint64_t windows);
 

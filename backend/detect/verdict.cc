@@ -5,7 +5,8 @@
 namespace straggler {
 namespace {
 
-constexpr std::array<std::string_view, 6> kNames = {"none", "straggler", "imbalance", "job_wide", "cleared", "abstain"};
+constexpr std::array<std::string_view, 7> kNames = {"none",     "straggler", "imbalance", "network",
+                                                    "job_wide", "cleared",   "abstain"};
 
 }  // namespace
 

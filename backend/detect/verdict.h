@@ -15,6 +15,7 @@ enum class VerdictKind : std::uint8_t {
   kNone,       // the ranks were compared, and nobody is to blame
   kStraggler,  // one or more ranks are persistently late
   kImbalance,  // another rank is late each time, and none of them is to blame
+  kNetwork,    // moving data takes longer than it did, and no rank is to blame
   kJobWide,    // every rank is slower than it was, and nobody is to blame
   kCleared,    // what was said before is over
   kAbstain,    // too little is known to say
@@ -39,6 +40,7 @@ struct Evidence {
 struct Verdict {
   VerdictKind kind = VerdictKind::kAbstain;
   std::vector<int> ranks;          // global; worst first
+  std::string group;               // torch's name of the group that it concerns; empty: the widest
   std::optional<double> excessMs;  // per step, of the worst: self time above the median of its peers
   std::optional<double> share;     // that excess over the step's length
   std::optional<std::int64_t> sinceStep;

@@ -125,7 +125,8 @@ JsonLine verdictFields(JsonLine line, const Verdict& verdict, const JobReport& r
     const RankRow* row = report.row(rank);
     hosts.push_back(row == nullptr ? "" : row->host);
   }
-  const auto group = report.groups.empty() ? std::nullopt : std::optional(report.groups.front().name);
+  const auto widest = report.groups.empty() ? std::nullopt : std::optional(report.groups.front().name);
+  const auto group = verdict.group.empty() ? widest : std::optional(verdict.group);
   return line.field("kind", toString(verdict.kind))
       .field("ranks", verdict.ranks)
       .field("hosts", hosts)

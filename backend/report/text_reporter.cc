@@ -8,7 +8,8 @@ namespace {
 
 // Only what asks for somebody's attention is a warning.
 Severity severityOf(VerdictKind kind) {
-  const bool slow = kind == VerdictKind::kStraggler || kind == VerdictKind::kImbalance || kind == VerdictKind::kJobWide;
+  const bool slow = kind == VerdictKind::kStraggler || kind == VerdictKind::kImbalance ||
+                    kind == VerdictKind::kNetwork || kind == VerdictKind::kJobWide;
   return slow ? Severity::kWarning : Severity::kInfo;
 }
 

@@ -67,6 +67,8 @@ std::string nameOf(VerdictKind kind) {
       return "STRAGGLER";
     case VerdictKind::kImbalance:
       return "IMBALANCE";
+    case VerdictKind::kNetwork:
+      return "NETWORK";
     case VerdictKind::kJobWide:
       return "JOB WIDE";
     case VerdictKind::kCleared:
@@ -79,7 +81,8 @@ std::string nameOf(VerdictKind kind) {
 }
 
 bool isSlow(VerdictKind kind) {
-  return kind == VerdictKind::kStraggler || kind == VerdictKind::kImbalance || kind == VerdictKind::kJobWide;
+  return kind == VerdictKind::kStraggler || kind == VerdictKind::kImbalance || kind == VerdictKind::kNetwork ||
+         kind == VerdictKind::kJobWide;
 }
 
 std::string earlierLine(const Verdict& verdict, std::optional<std::int64_t> end) {
@@ -115,6 +118,11 @@ std::string verdictLines(const Verdict& verdict, const JobReport& report) {
              whyAndNext(verdict, report,
                         "what makes another rank late each time: lengths of sequences, sizes of samples, "
                         "more threads than processors");
+    case VerdictKind::kNetwork:
+      return name + " group '" + printable(verdict.group) + "'" + excessText(verdict) +
+             whyAndNext(verdict, report,
+                        "the links between these ranks: errors and retransmits, speed and duplex, what else uses them; "
+                        "then at what is sent: its size, and what was sent before");
     case VerdictKind::kJobWide:
       return name + excessText(verdict) +
              whyAndNext(verdict, report,

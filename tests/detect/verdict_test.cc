@@ -9,11 +9,13 @@ namespace {
 
 TEST(Verdict, everyKindHasANameOfItsOwn) {
   std::set<std::string_view> names;
-  for (const VerdictKind kind : {VerdictKind::kNone, VerdictKind::kStraggler, VerdictKind::kImbalance,
-                                 VerdictKind::kJobWide, VerdictKind::kCleared, VerdictKind::kAbstain}) {
+  for (const VerdictKind kind :
+       {VerdictKind::kNone, VerdictKind::kStraggler, VerdictKind::kImbalance, VerdictKind::kNetwork,
+        VerdictKind::kJobWide, VerdictKind::kCleared, VerdictKind::kAbstain}) {
     names.insert(toString(kind));
   }
-  EXPECT_EQ(names, (std::set<std::string_view>{"none", "straggler", "imbalance", "job_wide", "cleared", "abstain"}));
+  EXPECT_EQ(names, (std::set<std::string_view>{"none", "straggler", "imbalance", "network", "job_wide", "cleared",
+                                               "abstain"}));
 }
 
 TEST(Verdict, saysNothingUntilItIsMade) {

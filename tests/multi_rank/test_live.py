@@ -74,7 +74,7 @@ def test_every_rank_knows_the_verdict_in_force(moving: Job, rank: int) -> None:
 
 def test_lines_come_out_when_something_changes_and_never_for_what_lasts(moving: Job) -> None:
     """One line a verdict, in order, and the report at the end begins with the verdict in force."""
-    starts = ("STRAGGLER", "CLEARED", "NO ", "IMBALANCE", "JOB WIDE")
+    starts = ("STRAGGLER", "CLEARED", "NO ", "IMBALANCE", "NETWORK", "JOB WIDE")
     lines = [line for line in moving.ranks[0].stderr.splitlines() if line.startswith(starts)]
     assert [line.split(" (")[0] for line in lines[:4]] == [
         "STRAGGLER rank 1",

@@ -79,6 +79,15 @@ JobReport reportWithHistory() {
   return report;
 }
 
+Verdict networkVerdict() {
+  Verdict verdict;
+  verdict.kind = VerdictKind::kNetwork;
+  verdict.cause = "network";
+  verdict.group = "dp1";
+  verdict.excessMs = 48;
+  return verdict;
+}
+
 // At least one line of every type, with and without what can be missing.
 std::vector<std::string> oneOfEach() {
   return {
@@ -105,6 +114,7 @@ std::vector<std::string> oneOfEach() {
       toJson(1, countedWindow()),
       toJson(countedVerdict(), smallReport()),
       toJson(Verdict{}, emptyReport()),
+      toJson(networkVerdict(), smallReport()),
       toJson(smallReport()),
       toJson(reportWithHistory()),
       toJson(mitigatedReport()),
@@ -164,6 +174,11 @@ TEST(JsonRecords, verdictHasTheFieldsThatOthersRelyOn) {
             R"("reason":"self time 8.07 ms a step above the median of its peers","step":null,"rule":"self_time",)"
             R"("windows":0,"input_ms":null,"cpu_ms":null,"run_delay_ms":null,"operations_compared":0,)"
             R"("last_share":null,"last_p_value":null,"os":null,"os_peers":null})");
+}
+
+TEST(JsonRecords, verdictOnOneGroupTellsThatGroup) {
+  EXPECT_TRUE(contains(toJson(networkVerdict(), smallReport()),
+                       R"("kind":"network","ranks":[],"hosts":[],"group":"dp1","cause":"network",)"));
 }
 
 TEST(JsonRecords, verdictTellsItsEvidence) {

@@ -31,8 +31,8 @@ TEST(TextReporter, onlyWhatAsksForAttentionIsAWarning) {
   const auto log = std::make_shared<RecordingLog>();
   TextReporter reporter(log);
   Verdict verdict = smallReport().verdict;
-  for (const auto kind : {VerdictKind::kStraggler, VerdictKind::kImbalance, VerdictKind::kJobWide,
-                          VerdictKind::kCleared, VerdictKind::kNone, VerdictKind::kAbstain}) {
+  for (const auto kind : {VerdictKind::kStraggler, VerdictKind::kImbalance, VerdictKind::kNetwork,
+                          VerdictKind::kJobWide, VerdictKind::kCleared, VerdictKind::kNone, VerdictKind::kAbstain}) {
     verdict.kind = kind;
     reporter.changed(verdict, smallReport());
   }
@@ -40,7 +40,7 @@ TEST(TextReporter, onlyWhatAsksForAttentionIsAWarning) {
   for (const auto& [severity, text] : log->lines) {
     warnings.push_back(severity == Severity::kWarning);
   }
-  EXPECT_EQ(warnings, (std::vector<bool>{true, true, true, false, false, false}));
+  EXPECT_EQ(warnings, (std::vector<bool>{true, true, true, true, false, false, false}));
 }
 
 TEST(CompositeReporter, passesEverythingOnInOrderAndAddsUpWhatWasLost) {

@@ -67,6 +67,15 @@ TEST(VerdictText, figuresThatAreNotKnownAreLeftOut) {
       beginsWith(verdictLines(made, smallReport()), "STRAGGLER rank 1 (node-bb) cause=not_attributed\n  why: "));
 }
 
+TEST(VerdictText, networkTellsItsGroupAndNoRank) {
+  Verdict slow = verdict(VerdictKind::kNetwork);
+  slow.ranks.clear();
+  slow.group = "dp1";
+  const std::string text = verdictLines(slow, smallReport());
+  EXPECT_TRUE(beginsWith(text, "NETWORK group 'dp1' +8.1 ms/step (24 % of the step) since step 35\n  why: ")) << text;
+  EXPECT_TRUE(contains(text, "next: look at the links between these ranks")) << text;
+}
+
 TEST(VerdictText, whereNobodyIsToBlameNobodyIsNamed) {
   EXPECT_TRUE(beginsWith(verdictLines(verdict(VerdictKind::kImbalance), smallReport()),
                          "IMBALANCE +8.1 ms/step (24 % of the step) since step 35\n  why: self time"));
