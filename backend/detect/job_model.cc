@@ -113,6 +113,10 @@ void JobModel::apply(RankModel& rank, const MitigationSummary& summary) {
   fillsSlots_ = fillsSlots_ || summary.armed || summary.filledByProxy > 0;
 }
 
+void JobModel::apply(RankModel& rank, const ClockReading& reading) {
+  clocks_.observe(rank.rank, {reading.rootBefore, reading.after, reading.before, reading.rootAfter});
+}
+
 void JobModel::judge(const WindowRow& row) {
   if (row.complete()) {
     compareSteps(row);
@@ -161,6 +165,7 @@ void JobModel::compareSteps(const WindowRow& row) {
 }
 
 void JobModel::compare(const OpKey& key, const std::vector<RankSample>& samples) {
+  clocks_.hear(samples);
   if (completesTogether(key.kind) && !fillsSlots_) {
     clocks_.observe(samples);
   }

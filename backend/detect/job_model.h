@@ -92,6 +92,7 @@ class JobModel {
   void apply(RankModel& rank, const ArrivalSamples& samples);
   void apply(RankModel& rank, const RankCounters& counters);
   void apply(RankModel& rank, const MitigationSummary& summary);
+  void apply(RankModel& rank, const ClockReading& reading);
   void judge(const WindowRow& row);
   void compareSteps(const WindowRow& row);
   void compare(const OpKey& key, const std::vector<RankSample>& samples);

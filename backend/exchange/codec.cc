@@ -8,8 +8,10 @@
 namespace straggler {
 namespace {
 
-// Beside the kind of a sample: its completion follows.
+// Beside the kind of a sample: its completion follows; its arrival was seen by polling.
 constexpr std::uint8_t kCompletedBit = 0x80;
+constexpr std::uint8_t kPolledBit = 0x40;
+static_assert(kOpKinds <= kPolledBit);
 
 // Before the evidence of a window: which of it follows.
 constexpr std::uint8_t kInputBit = 1;
@@ -70,7 +72,8 @@ void write(ByteWriter& out, const ArrivalSamples& samples) {
     out.varint(operation.key.group ^ previous.group);
     out.signedVarint(static_cast<std::int64_t>(operation.key.sequence - previous.sequence));
     const auto kind = static_cast<std::uint8_t>(operation.key.kind);
-    out.byte(operation.completed ? kind | kCompletedBit : kind);
+    out.byte(static_cast<std::uint8_t>(kind | (operation.completed ? kCompletedBit : 0) |
+                                       (operation.polled ? kPolledBit : 0)));
     out.signedVarint(difference(toNanoseconds(operation.arrival), reached));
     reached = toNanoseconds(operation.arrival);
     if (operation.completed) {
@@ -100,6 +103,12 @@ void write(ByteWriter& out, const MitigationSummary& summary) {
   out.varint(summary.stalenessSum);
   out.varint(summary.stalenessMax);
   out.varint(summary.savedUs);
+}
+
+void write(ByteWriter& out, const ClockReading& reading) {
+  for (const Instant time : {reading.rootBefore, reading.rootAfter, reading.before, reading.after}) {
+    out.signedVarint(toNanoseconds(time));
+  }
 }
 
 // ---- Reading: the same, checked ----
@@ -184,14 +193,14 @@ ArrivalSamples readSamples(ByteReader& in) {
     key.group ^= in.atMost32(UINT32_MAX);
     key.sequence += static_cast<std::uint64_t>(in.signedVarint());
     const std::uint8_t first = in.byte();
-    const std::uint8_t kind = first & static_cast<std::uint8_t>(~kCompletedBit);
+    const std::uint8_t kind = first & static_cast<std::uint8_t>(~(kCompletedBit | kPolledBit));
     if (kind >= kOpKinds) {
       in.fail();
       break;
     }
     key.kind = static_cast<OpKind>(kind);
     reached = readTime(in, reached);
-    ArrivalSample sample{key, fromNanoseconds(reached), std::nullopt};
+    ArrivalSample sample{key, fromNanoseconds(reached), std::nullopt, (first & kPolledBit) != 0};
     if ((first & kCompletedBit) != 0) {
       sample.completed = fromNanoseconds(readTime(in, reached));
     }
@@ -226,6 +235,11 @@ MitigationSummary readMitigation(ByteReader& in) {
   return summary;
 }
 
+ClockReading readClock(ByteReader& in) {
+  const auto time = [&in] { return fromNanoseconds(readTime(in, 0)); };
+  return {time(), time(), time(), time()};
+}
+
 // A message's type is its place in the variant.
 std::optional<Message> readMessage(ByteReader& in) {
   switch (in.byte()) {
@@ -241,6 +255,8 @@ std::optional<Message> readMessage(ByteReader& in) {
       return readCounters(in);
     case 5:
       return readMitigation(in);
+    case 6:
+      return readClock(in);
     default:
       return std::nullopt;
   }

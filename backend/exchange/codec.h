@@ -19,7 +19,7 @@
 
 namespace straggler {
 
-inline constexpr std::uint8_t kCodecVersion = 3;
+inline constexpr std::uint8_t kCodecVersion = 4;
 inline constexpr std::size_t kMaxFrameBytes = std::size_t{1} << 20;
 inline constexpr std::size_t kMaxMessages = 1024;
 inline constexpr std::size_t kMaxStringBytes = 1024;

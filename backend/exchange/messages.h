@@ -56,6 +56,8 @@ struct ArrivalSample {
   OpKey key;
   Instant arrival{};
   std::optional<Instant> completed;
+  // The arrival was seen by polling a device, and may be late by the period: no bound of another clock follows from it.
+  bool polled = false;
 
   bool operator==(const ArrivalSample&) const = default;
 };
@@ -97,7 +99,19 @@ struct MitigationSummary {
   bool operator==(const MitigationSummary&) const = default;
 };
 
-using Message = std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters, MitigationSummary>;
+// What a rank saw of the root's clock over the store (session/clock_beat.h): the root showed a beat between `rootBefore` and
+// `rootAfter`, on its clock; the rank looked at `before` and did not see it yet, and had seen it at `after`, on its own.
+struct ClockReading {
+  Instant rootBefore{};
+  Instant rootAfter{};
+  Instant before{};
+  Instant after{};
+
+  bool operator==(const ClockReading&) const = default;
+};
+
+using Message =
+    std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters, MitigationSummary, ClockReading>;
 
 // One transmission of one rank.
 struct Frame {

@@ -61,7 +61,8 @@ JsonLine line(const ArrivalSamples& samples) {
             .field("collective_seq_id", sample.key.sequence)
             .field("kind", toString(sample.key.kind))
             .field("arrival_ns", toNanoseconds(sample.arrival))
-            .field("completed_ns", sample.completed ? std::optional(toNanoseconds(*sample.completed)) : std::nullopt));
+            .field("completed_ns", sample.completed ? std::optional(toNanoseconds(*sample.completed)) : std::nullopt)
+            .field("polled", sample.polled));
   }
   return record("arrivals").field("sampling", samples.sampling).field("operations", operations);
 }
@@ -88,6 +89,14 @@ JsonLine line(const MitigationSummary& summary) {
       .field("staleness_sum", summary.stalenessSum)
       .field("staleness_max", summary.stalenessMax)
       .field("saved_us", summary.savedUs);
+}
+
+JsonLine line(const ClockReading& reading) {
+  return record("clock")
+      .field("root_before_ns", toNanoseconds(reading.rootBefore))
+      .field("root_after_ns", toNanoseconds(reading.rootAfter))
+      .field("before_ns", toNanoseconds(reading.before))
+      .field("after_ns", toNanoseconds(reading.after));
 }
 
 // ---- Report ----

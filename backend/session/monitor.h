@@ -5,7 +5,8 @@
 //
 // What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond), a sample of
 // arrivals (11 bytes each, thinned beyond kSamplesPerSecond), counters, and what mitigation did if that changed (up to 300
-// bytes, after a window closed, at most every kMitigationPeriod). What cannot be sent waits, bounded; beyond that the
+// bytes, after a window closed, at most every kMitigationPeriod), and a reading of the rank's clock a second while the root
+// asks for it (30 bytes). What cannot be sent waits, bounded; beyond that the
 // oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently
 // still tell of the same steps and operations.
 //
@@ -37,6 +38,7 @@
 #include "backend/observe/recorder.h"
 #include "backend/observe/step_finder.h"
 #include "backend/report/record_file.h"
+#include "backend/session/clock_listener.h"
 #include "backend/session/mitigation_watch.h"
 #include "backend/session/thread_times.h"
 
@@ -68,6 +70,9 @@ class Monitor {
     std::function<void(const std::string&)> complain;  // one line, said once
     // The totals of a thread by the kernel's id; null: they are not known.
     std::function<std::optional<ThreadTimes>(int)> threadTimes{};
+    // What the rank's stamps are read from; outlives the monitor. Null: the root is not told of it.
+    const Clock* clock = nullptr;
+    Duration clockPeriod = std::chrono::seconds(1);  // how often it may be told, if the root asks
   };
 
   Monitor(Options options, std::shared_ptr<Recorder> recorder);
@@ -79,6 +84,9 @@ class Monitor {
   void setMitigation(MitigationSource source) { mitigation_.setSource(std::move(source)); }
 
   void round(Instant now);
+
+  // Whether the next turn should come within a millisecond.
+  bool isHurried() const { return listener_ && listener_->listening(); }
 
   // The last turns: everything is read, closed and offered. Returns whether everything was sent; if not, it may be called
   // again until the caller's patience ends. Operations that are not complete are closed kCompletionPatience after the
@@ -106,6 +114,7 @@ class Monitor {
   void queueFinal();
   void leave();
   void hearReport();
+  void hearBeat(Instant now);
 
   Options options_;
   std::shared_ptr<Recorder> recorder_;
@@ -126,6 +135,7 @@ class Monitor {
   MitigationWatch mitigation_;
   bool windowClosed_ = false;  // since mitigation was last asked for news
   std::optional<Instant> lastMitigation_;
+  std::optional<ClockListener> listener_;
   bool connected_ = true;
   std::optional<Instant> finishing_;
   bool finalQueued_ = false;

@@ -48,6 +48,7 @@ ArrivalSample sampleOf(const py::dict& entry) {
   if (const auto completed = get<std::optional<std::int64_t>>(entry, "completed_ns")) {
     sample.completed = fromNanoseconds(*completed);
   }
+  sample.polled = getIfWritten<bool>(entry, "polled").value_or(false);
   return sample;
 }
 
@@ -65,6 +66,11 @@ MitigationSummary mitigationOf(const py::dict& line) {
   summary.stalenessMax = get<std::uint64_t>(line, "staleness_max");
   summary.savedUs = get<std::uint64_t>(line, "saved_us");
   return summary;
+}
+
+ClockReading clockOf(const py::dict& line) {
+  const auto time = [&line](const char* field) { return fromNanoseconds(get<std::int64_t>(line, field)); };
+  return {time("root_before_ns"), time("root_after_ns"), time("before_ns"), time("after_ns")};
 }
 
 // Nothing for a line that is no message (an operation, a report).
@@ -101,6 +107,9 @@ std::optional<Message> messageOf(const py::dict& line) {
   }
   if (type == "mitigation") {
     return mitigationOf(line);
+  }
+  if (type == "clock") {
+    return clockOf(line);
   }
   return std::nullopt;
 }

@@ -15,11 +15,11 @@ constexpr int kIterations = 100'000;
 
 Frame everyMessage() {
   ArrivalSamples samples{2, {{{1, 20, OpKind::kAllReduce}, at(7), at(8)}, {{9, 3, OpKind::kBroadcast}, at(9), {}}}};
-  return {
-      1,
-      {RankHello{"host-a", 12345, "clock"}, GroupInfo{"0", "default_pg", "gloo", {0, 1, 2}},
-       StepWindow{20, 1, StepsFoundBy::kGraphTask, {25'000, 25'100, 24'900}, 78'000, 2'000, 70'000, 500}, samples,
-       RankCounters{900, 1, 2, 3, true}, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 325}}};
+  return {1,
+          {RankHello{"host-a", 12345, "clock"}, GroupInfo{"0", "default_pg", "gloo", {0, 1, 2}},
+           StepWindow{20, 1, StepsFoundBy::kGraphTask, {25'000, 25'100, 24'900}, 78'000, 2'000, 70'000, 500}, samples,
+           RankCounters{900, 1, 2, 3, true}, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 325},
+           ClockReading{at(10'001), at(10'002), at(1), at(2)}}};
 }
 
 TEST(CodecFuzz, damagedFramesNeverCrash) {
