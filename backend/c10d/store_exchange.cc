@@ -183,6 +183,19 @@ std::optional<std::vector<std::uint8_t>> StoreExchange::newReport() {
   return std::vector<std::uint8_t>(value.begin() + kCounterBytes, value.end());
 }
 
+std::optional<std::vector<std::uint8_t>> StoreExchange::lookAtBeat() noexcept {
+  if (!forgets_ || isGone()) {
+    return std::nullopt;
+  }
+  try {
+    beatSeen_ = beatSeen_ || store_->check({key("beat")});
+    return beatSeen_ ? std::optional(store_->get(key("beat"))) : std::nullopt;
+  } catch (const std::exception& error) {
+    fail(error.what());
+    return std::nullopt;
+  }
+}
+
 // ---- The root ----
 
 std::optional<std::vector<std::uint8_t>> StoreExchange::receive() noexcept {
@@ -227,6 +240,19 @@ void StoreExchange::publish(std::span<const std::uint8_t> bytes, Publication pub
   }
   try {
     store_->set(key("report"), withCounter(++publications_, bytes));
+  } catch (const std::exception& error) {
+    fail(error.what());
+  }
+}
+
+// A TCPStore does not answer a set(). The check comes after it over the same connection, and is answered once it is there.
+void StoreExchange::showBeat(std::span<const std::uint8_t> bytes) noexcept {
+  if (!forgets_ || isGone()) {
+    return;
+  }
+  try {
+    store_->set(key("beat"), bytesOf(bytes));
+    store_->check({key("beat")});
   } catch (const std::exception& error) {
     fail(error.what());
   }

@@ -9,6 +9,7 @@
 //   straggler/<round>/frames           the queue
 //   straggler/<round>/frames/<r>/<n>   the frame n of rank r, where there are no queues
 //   straggler/<round>/leaving          set when the root listens no longer
+//   straggler/<round>/beat             the last beat, while the root asks for clocks; never in a FileStore
 //   straggler/<round>/report           what the root published last, behind a counter of 8 bytes
 //   straggler/round/<r>                how many sessions rank r has begun on this store
 //
@@ -55,6 +56,8 @@ class StoreExchange final : public Exchange {
   void announceLeaving() noexcept override;
   void publish(std::span<const std::uint8_t> bytes, Publication publication) noexcept override;
   std::optional<std::vector<std::uint8_t>> published() noexcept override;
+  void showBeat(std::span<const std::uint8_t> bytes) noexcept override;
+  std::optional<std::vector<std::uint8_t>> lookAtBeat() noexcept override;
 
  private:
   static constexpr Duration kLookPeriod = std::chrono::milliseconds(200);
@@ -81,6 +84,7 @@ class StoreExchange final : public Exchange {
 
   std::uint64_t publications_ = 0;  // on the root: made; elsewhere: the number of the last one seen
   Instant nextReportLook_{};
+  bool beatSeen_ = false;  // so its key is there, and stays
 
   // Where there are no queues.
   Turns turns_;

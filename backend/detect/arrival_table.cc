@@ -26,7 +26,7 @@ std::optional<std::vector<RankSample>> ArrivalTable::add(int rank, const Arrival
   if (samples.empty()) {
     order_.push_back(sample.key);
   }
-  samples.push_back({rank, sample.arrival, sample.completed});
+  samples.push_back({rank, sample.arrival, sample.completed, sample.polled});
   ++samples_;
 
   // The group's size may become known only after its first samples came in.

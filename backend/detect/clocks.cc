@@ -8,17 +8,15 @@ namespace straggler {
 void Clocks::Relation::observe(const Crossing& crossing) {
   const auto leaps = offset.leaps();
   offset.observe(crossing);
+  const Instant latest = std::max(crossing.otherBefore, crossing.otherAfter);
   if (offset.leaps() != leaps) {
     drift.forget();
+    heard = latest;
   }
-  if (const auto known = newest()) {
-    drift.add(*offset.newest(), *known);
+  heard = std::max(heard, latest);
+  if (const auto newest = offset.newest()) {
+    drift.add(*newest, *offset.interval(*newest));
   }
-}
-
-std::optional<OffsetInterval> Clocks::Relation::newest() const {
-  const auto at = offset.newest();
-  return at ? offset.interval(*at) : std::nullopt;
 }
 
 void Clocks::setDomain(int rank, const std::string& domain) {
@@ -35,6 +33,18 @@ std::optional<Clocks::Domain> Clocks::domainOf(int rank) const {
   return found == domainOfRank_.end() ? std::nullopt : std::optional(found->second);
 }
 
+void Clocks::hear(const std::vector<RankSample>& samples) {
+  if (domains_.size() < 2) {
+    return;
+  }
+  for (const auto& sample : samples) {
+    const auto domain = domainOf(sample.rank);
+    if (const auto relation = relations_.find(domain.value_or(domains_.size())); relation != relations_.end()) {
+      relation->second.heard = std::max(relation->second.heard, sample.arrival);
+    }
+  }
+}
+
 void Clocks::observe(const std::vector<RankSample>& samples) {
   const auto referenceDomain = reference();
   if (domains_.size() < 2 || !referenceDomain) {
@@ -45,7 +55,9 @@ void Clocks::observe(const std::vector<RankSample>& samples) {
   std::optional<Instant> completed;
   for (const auto& sample : samples) {
     if (domainOf(sample.rank) == referenceDomain) {
-      arrival = std::max(arrival.value_or(sample.arrival), sample.arrival);
+      if (!sample.polled) {
+        arrival = std::max(arrival.value_or(sample.arrival), sample.arrival);
+      }
       if (sample.completed) {
         completed = std::min(completed.value_or(*sample.completed), *sample.completed);
       }
@@ -55,7 +67,7 @@ void Clocks::observe(const std::vector<RankSample>& samples) {
     return;
   }
   for (const auto& sample : samples) {
-    if (sample.completed) {
+    if (sample.completed && !sample.polled) {
       observe(sample.rank, {*arrival, *sample.completed, sample.arrival, *completed});
     }
   }
@@ -107,11 +119,10 @@ std::vector<ClockRelation> Clocks::relations() const {
   std::vector<ClockRelation> result;
   for (auto& [domain, row] : told) {
     if (const auto known = relations_.find(domain); known != relations_.end()) {
-      const auto& [offset, drift] = known->second;
-      row.at = offset.newest().value_or(Instant{});
-      row.offset = known->second.newest();
-      row.drift = drift.interval();
-      row.leaps = offset.leaps();
+      row.at = known->second.heard;
+      row.offset = known->second.offset.interval(row.at);
+      row.drift = known->second.drift.interval();
+      row.leaps = known->second.offset.leaps();
     }
     result.push_back(std::move(row));
   }

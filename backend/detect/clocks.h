@@ -24,6 +24,7 @@ struct RankSample {
   int rank = 0;
   Instant arrival{};
   std::optional<Instant> completed;
+  bool polled = false;  // the arrival may be late
 };
 
 // What is known of a clock other than the reference.
@@ -43,7 +44,10 @@ class Clocks {
   // An empty domain is shared with nobody.
   void setDomain(int rank, const std::string& domain);
 
-  // Learns from an operation that completesTogether(), if all arrivals are of the ranks themselves, and none is late.
+  // Any operation: how far each clock is by now. The longer nothing bounded one, the less is known of it.
+  void hear(const std::vector<RankSample>& samples);
+  // Learns from an operation that completesTogether(), if no proxy arrived in it for a rank. Arrivals that may be late are
+  // left out.
   void observe(const std::vector<RankSample>& samples);
   // Learns from events on the root's clock and that of `rank`.
   void observe(int rank, const Crossing& crossing);
@@ -65,9 +69,9 @@ class Clocks {
   struct Relation {
     ClockOffset offset;
     ClockDrift drift;
+    Instant heard = Instant::min();  // the latest reading that was told
 
     void observe(const Crossing& crossing);
-    std::optional<OffsetInterval> newest() const;
   };
 
   std::optional<Domain> domainOf(int rank) const;

@@ -125,6 +125,10 @@ void JobModel::apply(RankModel& rank, const MitigationSummary& summary) {
   fillsSlots_ = fillsSlots_ || summary.armed || summary.filledByProxy > 0;
 }
 
+void JobModel::apply(RankModel& rank, const ClockReading& reading) {
+  clocks_.observe(rank.rank, {reading.rootBefore, reading.after, reading.before, reading.rootAfter});
+}
+
 void JobModel::apply(RankModel& rank, const RankProgram& program) {
   programs_[static_cast<std::size_t>(&rank - ranks_.data())] = program;
   programsChanged_ = true;
@@ -318,6 +322,7 @@ void JobModel::compareSteps(const ClassModel& ofClass, const WindowRow& row) {
 }
 
 void JobModel::compare(const OpKey& key, const std::vector<RankSample>& samples) {
+  clocks_.hear(samples);
   if (completesTogether(key.kind) && !fillsSlots_) {
     clocks_.observe(samples);
   }

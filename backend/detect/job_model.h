@@ -104,6 +104,7 @@ class JobModel {
   void apply(RankModel& rank, const ArrivalSamples& samples);
   void apply(RankModel& rank, const RankCounters& counters);
   void apply(RankModel& rank, const MitigationSummary& summary);
+  void apply(RankModel& rank, const ClockReading& reading);
   void apply(RankModel& rank, const RankProgram& program);
   void regroup();
   void setClasses(const std::vector<PeerClass>& classes);

@@ -8,9 +8,12 @@
 namespace straggler {
 namespace {
 
-// Beside the kind of a sample: its completion follows; its size class is not that of the sample before, and follows.
+// Beside the kind of a sample: its completion follows; its size class is not that of the sample before, and follows; its
+// arrival was seen by polling.
 constexpr std::uint8_t kCompletedBit = 0x80;
 constexpr std::uint8_t kSizeBit = 0x40;
+constexpr std::uint8_t kPolledBit = 0x20;
+static_assert(kOpKinds <= kPolledBit);
 constexpr std::uint8_t kMaxSizeClass = 64;
 
 // Before the evidence of a window: which of it follows.
@@ -93,9 +96,9 @@ void write(ByteWriter& out, const ArrivalSamples& samples) {
   for (const auto& operation : samples.operations) {
     out.varint(operation.key.group ^ previous.group);
     out.signedVarint(static_cast<std::int64_t>(operation.key.sequence - previous.sequence));
-    out.byte(static_cast<std::uint8_t>(static_cast<unsigned>(operation.key.kind) |
-                                       (operation.completed ? kCompletedBit : 0U) |
-                                       (operation.sizeClass != sizeClass ? kSizeBit : 0U)));
+    out.byte(static_cast<std::uint8_t>(
+        static_cast<unsigned>(operation.key.kind) | (operation.completed ? kCompletedBit : 0U) |
+        (operation.sizeClass != sizeClass ? kSizeBit : 0U) | (operation.polled ? kPolledBit : 0U)));
     out.signedVarint(difference(toNanoseconds(operation.arrival), reached));
     reached = toNanoseconds(operation.arrival);
     if (operation.completed) {
@@ -136,6 +139,12 @@ void write(ByteWriter& out, const RankProgram& program) {
   for (const auto& use : program.uses) {
     out.varint(use.group);
     out.byte(static_cast<std::uint8_t>(use.kind));
+  }
+}
+
+void write(ByteWriter& out, const ClockReading& reading) {
+  for (const Instant time : {reading.rootBefore, reading.rootAfter, reading.before, reading.after}) {
+    out.signedVarint(toNanoseconds(time));
   }
 }
 
@@ -239,14 +248,14 @@ ArrivalSamples readSamples(ByteReader& in) {
     key.group ^= in.atMost32(UINT32_MAX);
     key.sequence += static_cast<std::uint64_t>(in.signedVarint());
     const std::uint8_t first = in.byte();
-    const std::uint8_t kind = first & static_cast<std::uint8_t>(~(kCompletedBit | kSizeBit));
+    const std::uint8_t kind = first & static_cast<std::uint8_t>(~(kCompletedBit | kSizeBit | kPolledBit));
     if (kind >= kOpKinds) {
       in.fail();
       break;
     }
     key.kind = static_cast<OpKind>(kind);
     reached = readTime(in, reached);
-    ArrivalSample sample{key, fromNanoseconds(reached), std::nullopt};
+    ArrivalSample sample{key, fromNanoseconds(reached), std::nullopt, (first & kPolledBit) != 0};
     if ((first & kCompletedBit) != 0) {
       sample.completed = fromNanoseconds(readTime(in, reached));
     }
@@ -300,6 +309,11 @@ RankProgram readProgram(ByteReader& in) {
   return program;
 }
 
+ClockReading readClock(ByteReader& in) {
+  const auto time = [&in] { return fromNanoseconds(readTime(in, 0)); };
+  return {time(), time(), time(), time()};
+}
+
 // A message's type is its place in the variant.
 std::optional<Message> readMessage(ByteReader& in) {
   switch (in.byte()) {
@@ -317,6 +331,8 @@ std::optional<Message> readMessage(ByteReader& in) {
       return readMitigation(in);
     case 6:
       return readProgram(in);
+    case 7:
+      return readClock(in);
     default:
       return std::nullopt;
   }

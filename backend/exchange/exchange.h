@@ -40,6 +40,8 @@ class Exchange {
   // What the root has published last, if that is newer than what this gave before. Cheap to call often: the transport is
   // looked at now and then only. What is given is bounded, and otherwise not to be trusted.
   virtual std::optional<std::vector<std::uint8_t>> published() noexcept = 0;
+  // The beat that the root shows (beat.h), if any: a look at what is there now. Not to be trusted.
+  virtual std::optional<std::vector<std::uint8_t>> lookAtBeat() noexcept { return std::nullopt; }
   // Why the transport is gone; empty while it works.
   virtual std::string lastError() const = 0;
 
@@ -52,6 +54,9 @@ class Exchange {
   virtual void announceLeaving() noexcept = 0;
   // Puts the bytes where every rank finds them, in place of what was published before.
   virtual void publish(std::span<const std::uint8_t> bytes, Publication publication) noexcept = 0;
+  // Puts the bytes where every rank can look at them, in place of those before. When it returns, whoever begins to look sees
+  // them. A transport that keeps all that was ever set leaves beats out.
+  virtual void showBeat(std::span<const std::uint8_t> /*bytes*/) noexcept {}
 };
 
 }  // namespace straggler

@@ -61,6 +61,8 @@ struct ArrivalSample {
   OpKey key;
   Instant arrival{};
   std::optional<Instant> completed;
+  // The arrival was seen by polling a device, and may be late by the period: no bound of another clock follows from it.
+  bool polled = false;
   std::uint8_t sizeClass = 0;  // of the rank's input; 0: it has none, or it was not told
 
   bool operator==(const ArrivalSample&) const = default;
@@ -103,6 +105,17 @@ struct MitigationSummary {
   bool operator==(const MitigationSummary&) const = default;
 };
 
+// What a rank saw of the root's clock over the store (session/clock_beat.h): the root showed a beat between `rootBefore` and
+// `rootAfter`, on its clock; the rank looked at `before` and did not see it yet, and had seen it at `after`, on its own.
+struct ClockReading {
+  Instant rootBefore{};
+  Instant rootAfter{};
+  Instant before{};
+  Instant after{};
+
+  bool operator==(const ClockReading&) const = default;
+};
+
 struct OperationUse {
   GroupId group = 0;
   OpKind kind = OpKind::kAllReduce;
@@ -120,8 +133,8 @@ struct RankProgram {
   bool operator==(const RankProgram&) const = default;
 };
 
-using Message =
-    std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters, MitigationSummary, RankProgram>;
+using Message = std::variant<RankHello, GroupInfo, StepWindow, ArrivalSamples, RankCounters, MitigationSummary,
+                             RankProgram, ClockReading>;
 
 // One transmission of one rank.
 struct Frame {

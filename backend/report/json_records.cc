@@ -67,7 +67,8 @@ JsonLine line(const ArrivalSamples& samples) {
             .field("kind", toString(sample.key.kind))
             .field("arrival_ns", toNanoseconds(sample.arrival))
             .field("completed_ns", sample.completed ? std::optional(toNanoseconds(*sample.completed)) : std::nullopt)
-            .field("size_class", sample.sizeClass));
+            .field("size_class", sample.sizeClass)
+            .field("polled", sample.polled));
   }
   return record("arrivals").field("sampling", samples.sampling).field("operations", operations);
 }
@@ -102,6 +103,14 @@ JsonLine line(const RankProgram& program) {
     uses.push_back(JsonLine().field("group", use.group).field("kind", toString(use.kind)));
   }
   return record("program").field("uses", uses);
+}
+
+JsonLine line(const ClockReading& reading) {
+  return record("clock")
+      .field("root_before_ns", toNanoseconds(reading.rootBefore))
+      .field("root_after_ns", toNanoseconds(reading.rootAfter))
+      .field("before_ns", toNanoseconds(reading.before))
+      .field("after_ns", toNanoseconds(reading.after));
 }
 
 // ---- Report ----

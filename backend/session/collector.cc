@@ -8,10 +8,11 @@
 namespace straggler {
 
 Collector::Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges,
-                     std::unique_ptr<Reporter> reporter)
+                     std::unique_ptr<Reporter> reporter, const Clock& clock)
     : exchanges_(std::move(exchanges)),
       reporter_(std::move(reporter)),
       publisher_(exchanges_),
+      beat_(exchanges_, clock),
       model_(session.ranks, session.stepsPerWindow, session.detectorOptions()) {
   reporter_->started(session);
 }
@@ -21,6 +22,15 @@ void Collector::round(Instant now) {
   receive(now);
   arm(now, false);
   publish(now);
+  askForClocks(now);
+}
+
+void Collector::askForClocks(Instant now) {
+  if (beat_.due(now)) {
+    const MutexLock lock(modelMutex_);
+    beat_.ask(model_.clocks().loose(kMaxAsked), now);
+  }
+  beat_.round();
 }
 
 void Collector::publish(Instant now) {

@@ -17,6 +17,7 @@
 #include "backend/detect/job_model.h"
 #include "backend/exchange/exchange.h"
 #include "backend/report/reporter.h"
+#include "backend/session/clock_beat.h"
 #include "backend/session/publisher.h"
 
 namespace straggler {
@@ -30,8 +31,9 @@ class Collector {
   static constexpr Duration kFinalPatience = std::chrono::seconds(1);
   static constexpr Duration kLeavingPatience = std::chrono::milliseconds(500);
 
-  // `exchanges`: where frames come from.
-  Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges, std::unique_ptr<Reporter> reporter);
+  // `exchanges`: where frames come from. `clock`: that of the root's stamps; it outlives the collector.
+  Collector(SessionStart session, std::vector<std::shared_ptr<Exchange>> exchanges, std::unique_ptr<Reporter> reporter,
+            const Clock& clock);
 
   void round(Instant now);
 
@@ -46,6 +48,7 @@ class Collector {
   void tellEvents(Instant now);
   // Once armed, and when it is due.
   void publish(Instant now);
+  void askForClocks(Instant now);
   void arm(Instant now, bool mustArm);
   bool allFinal() const;
   bool isDeaf() const;
@@ -53,6 +56,7 @@ class Collector {
   std::vector<std::shared_ptr<Exchange>> exchanges_;
   std::unique_ptr<Reporter> reporter_;
   Publisher publisher_;
+  ClockBeat beat_;
   bool verdictChanged_ = false;  // since the last publication
   std::optional<Instant> begun_;
   std::optional<Instant> finishing_;

@@ -49,6 +49,9 @@ std::uint32_t thinning(double rate, double limit) {
 
 Monitor::Monitor(Options options, std::shared_ptr<Recorder> recorder)
     : options_(std::move(options)), recorder_(std::move(recorder)) {
+  if (options_.clock != nullptr && options_.exchange) {
+    listener_.emplace(options_.rank, *options_.clock, options_.clockPeriod);
+  }
   queue(options_.hello);
 }
 
@@ -64,6 +67,7 @@ void Monitor::addGroup(const GroupInfo& group) {
 void Monitor::round(Instant now) {
   read(now);
   tellMitigation(now);
+  hearBeat(now);
   if (!lastSend_ || now - *lastSend_ >= kSendPeriod) {
     if (!lastCounters_ || now - *lastCounters_ >= kCountersPeriod) {
       lastCounters_ = now;
@@ -136,9 +140,9 @@ void Monitor::process(const Operation& operation) {
     if (!operation.failed && isSampled(operation.key, samples_.sampling) &&
         samples_.operations.size() < kMaxSamplesWaiting) {
       const bool completed = operation.completed.known();
-      samples_.operations.push_back({operation.key, operation.arrival.time,
-                                     completed ? std::optional(operation.completed.time) : std::nullopt,
-                                     sizeClassOf(operation.bytes)});
+      samples_.operations.push_back(
+          {operation.key, operation.arrival.time, completed ? std::optional(operation.completed.time) : std::nullopt,
+           operation.arrival.source == StampSource::kDeviceEvent, sizeClassOf(operation.bytes)});
     }
   }
   if (options_.operations) {
@@ -304,6 +308,15 @@ void Monitor::hearReport() {
   if (const auto bytes = options_.exchange->published()) {
     const MutexLock lock(publishedMutex_);
     published_.emplace(bytes->begin(), bytes->end());
+  }
+}
+
+void Monitor::hearBeat(Instant now) {
+  if (!listener_ || !connected_) {
+    return;
+  }
+  if (const auto reading = listener_->round(now, *options_.exchange)) {
+    queue(*reading);
   }
 }
 

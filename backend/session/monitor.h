@@ -5,9 +5,10 @@
 //
 // What goes out, at most about 1 KB a second: step windows (50 bytes each, thinned beyond kWindowsPerSecond; up to 60 more
 // for what the operating system counted, which is thinned beyond kCountedWindowsPerSecond), a sample of arrivals (12 bytes
-// each, thinned beyond kSamplesPerSecond), counters, and what mitigation did if that changed (up to 300 bytes, after a window
-// closed, at most every kMitigationPeriod), and which operations the rank calls in each window if that changed (6 bytes for
-// each group and kind; as a rule once). What cannot be sent waits, bounded; beyond that the
+// each, thinned beyond kSamplesPerSecond), counters, what mitigation did if that changed (up to 300 bytes, after a window
+// closed, at most every kMitigationPeriod), which operations the rank calls in each window if that changed (6 bytes for
+// each group and kind; as a rule once), and a reading of the rank's clock a second while the root asks for it (30 bytes).
+// What cannot be sent waits, bounded; beyond that the
 // oldest summary is lost and counted. Thinning is by powers of two of step and op key, so ranks that thin differently
 // still tell of the same steps and operations.
 //
@@ -40,6 +41,7 @@
 #include "backend/observe/recorder.h"
 #include "backend/observe/step_finder.h"
 #include "backend/report/record_file.h"
+#include "backend/session/clock_listener.h"
 #include "backend/session/mitigation_watch.h"
 #include "backend/session/os_account.h"
 
@@ -72,6 +74,9 @@ class Monitor {
     std::function<void(const std::string&)> complain;  // one line, said once
     // What the operating system knows, and of the training thread by the kernel's id; null: nothing.
     std::function<OsTotals(int thread)> osTotals{};
+    // What the rank's stamps are read from; outlives the monitor. Null: the root is not told of it.
+    const Clock* clock = nullptr;
+    Duration clockPeriod = std::chrono::seconds(1);  // how often it may be told, if the root asks
   };
 
   Monitor(Options options, std::shared_ptr<Recorder> recorder);
@@ -83,6 +88,9 @@ class Monitor {
   void setMitigation(MitigationSource source) { mitigation_.setSource(std::move(source)); }
 
   void round(Instant now);
+
+  // Whether the next turn should come within a millisecond.
+  bool isHurried() const { return listener_ && listener_->listening(); }
 
   // The last turns: everything is read, closed and offered. Returns whether everything was sent; if not, it may be called
   // again until the caller's patience ends. Operations that are not complete are closed kCompletionPatience after the
@@ -114,6 +122,7 @@ class Monitor {
   void queueFinal();
   void leave();
   void hearReport();
+  void hearBeat(Instant now);
 
   Options options_;
   std::shared_ptr<Recorder> recorder_;
@@ -137,6 +146,7 @@ class Monitor {
   MitigationWatch mitigation_;
   bool windowClosed_ = false;  // since mitigation was last asked for news
   std::optional<Instant> lastMitigation_;
+  std::optional<ClockListener> listener_;
   bool connected_ = true;
   std::optional<Instant> finishing_;
   bool finalQueued_ = false;

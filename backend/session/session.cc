@@ -21,6 +21,9 @@ namespace {
 constexpr Duration kPollPeriod = std::chrono::milliseconds(1);      // while something must be polled
 constexpr Duration kMonitorPeriod = std::chrono::milliseconds(25);  // else
 constexpr Duration kCollectorPeriod = std::chrono::milliseconds(50);
+// How often a rank looks whether the root asks for its clock: of all ranks together, so often a second.
+constexpr Duration kClockPeriod = std::chrono::seconds(1);
+constexpr std::int64_t kClockLooksPerSecond = 512;
 constexpr Duration kFinishPeriod = std::chrono::milliseconds(2);
 constexpr Duration kSendPatience = std::chrono::seconds(1);         // for the last messages
 constexpr Duration kStopPatience = std::chrono::milliseconds(500);  // beyond what a thread may use by itself
@@ -135,7 +138,9 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
                            options.exchange,
                            nullptr,
                            complain,
-                           [account = std::make_shared<OsAccount>()](int thread) { return account->totals(thread); }};
+                           [account = std::make_shared<OsAccount>()](int thread) { return account->totals(thread); },
+                           &state_->clock,
+                           kClockPeriod * (1 + static_cast<std::int64_t>(options.ranks.size()) / kClockLooksPerSecond)};
   if (!options.settings.directory.empty()) {
     monitor.operations =
         std::make_unique<RecordFile>(options.settings.directory, rankFileName(options.rank), complainRecords);
@@ -147,9 +152,10 @@ Session::Session(Options options) : state_(std::make_shared<State>()) {
     if (options.exchange) {
       exchanges.push_back(options.exchange);
     }
-    state_->collector = std::make_unique<Collector>(SessionStart{options.ranks, options.settings.window, unixTimeNs(),
-                                                                 options.settings.rule, options.settings.multiplier},
-                                                    std::move(exchanges), makeReporter(options, complainRecords));
+    state_->collector =
+        std::make_unique<Collector>(SessionStart{options.ranks, options.settings.window, unixTimeNs(),
+                                                 options.settings.rule, options.settings.multiplier},
+                                    std::move(exchanges), makeReporter(options, complainRecords), state_->clock);
   }
   state_->monitor = std::make_unique<Monitor>(std::move(monitor), options.recorder);
   state_->poller = options.poller;
@@ -228,7 +234,8 @@ void Session::monitorLoop(State& state) {
     while (!stop) {
       const bool pollSoon = state.poller && state.poller->poll();
       state.monitor->round(state.clock.now());
-      stop = state.sleep(pollSoon ? kPollPeriod : kMonitorPeriod, state.monitorMustStop);
+      const bool soon = pollSoon || state.monitor->isHurried();
+      stop = state.sleep(soon ? kPollPeriod : kMonitorPeriod, state.monitorMustStop);
     }
     const Instant begun = state.clock.now();
     while (!state.monitor->finish(state.clock.now()) && state.clock.now() - begun < kSendPatience) {

@@ -48,6 +48,7 @@ ArrivalSample sampleOf(const py::dict& entry) {
   if (const auto completed = get<std::optional<std::int64_t>>(entry, "completed_ns")) {
     sample.completed = fromNanoseconds(*completed);
   }
+  sample.polled = getIfWritten<bool>(entry, "polled").value_or(false);
   sample.sizeClass = getIfWritten<std::uint8_t>(entry, "size_class").value_or(0);
   return sample;
 }
@@ -89,6 +90,11 @@ RankProgram programOf(const py::dict& line) {
   return program;
 }
 
+ClockReading clockOf(const py::dict& line) {
+  const auto time = [&line](const char* field) { return fromNanoseconds(get<std::int64_t>(line, field)); };
+  return {time("root_before_ns"), time("root_after_ns"), time("before_ns"), time("after_ns")};
+}
+
 // Nothing for a line that is no message (an operation, a report).
 std::optional<Message> messageOf(const py::dict& line) {
   const auto type = get<std::string>(line, "type");
@@ -121,6 +127,9 @@ std::optional<Message> messageOf(const py::dict& line) {
   }
   if (type == "program") {
     return programOf(line);
+  }
+  if (type == "clock") {
+    return clockOf(line);
   }
   return std::nullopt;
 }

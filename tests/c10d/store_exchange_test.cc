@@ -433,6 +433,34 @@ TEST(StoreExchange, whereNothingIsForgottenOnlyNewsIsPublished) {
   EXPECT_FALSE(figuresArrive(fileStore(), milliseconds(500)));
 }
 
+// ---- Beats ----
+
+TEST(StoreExchange, aBeatIsSeenByEveryRankAtOnceAndTheNextTakesItsPlace) {
+  const std::vector<int> ranks = {0, 1, 2};
+  for (const auto make : {hashStore, libuvStore, legacyStore}) {
+    const StorePtr store = prefixed(make());
+    StoreExchange root(store, 0, ranks);
+    StoreExchange one(store, 1, ranks);
+    StoreExchange two(store, 2, ranks);
+    EXPECT_EQ(one.lookAtBeat(), std::nullopt);
+    for (int number = 0; number < 1000; ++number) {
+      root.showBeat(frame(0, number));
+      ASSERT_EQ(one.lookAtBeat(), frame(0, number)) << "or what is told of the root's clock is wrong";
+      ASSERT_EQ(two.lookAtBeat(), frame(0, number));
+    }
+    EXPECT_EQ(root.lastError() + one.lastError() + two.lastError(), "");
+  }
+}
+
+TEST(StoreExchange, whereNothingIsForgottenNoBeatIsShown) {
+  const std::vector<int> ranks = {0, 1};
+  const StorePtr store = fileStore();
+  StoreExchange root(store, 0, ranks);
+  StoreExchange one(store, 1, ranks);
+  root.showBeat(frame(0, 1));
+  EXPECT_EQ(one.lookAtBeat(), std::nullopt);
+}
+
 TEST(StoreExchange, moreThanItsBoundIsNeitherPublishedNorBelieved) {
   const StorePtr store = hashStore();
   StoreExchange root(store, 0, {0, 1});

@@ -139,6 +139,16 @@ TEST(Clocks, looseAreThoseOfWhichLittleIsKnownTheLeastKnownFirst) {
   EXPECT_EQ(clocks.loose(1), std::vector<int>{4});
 }
 
+TEST(Clocks, isLooseAgainOnceItsClockIsFarFromWhatBoundedIt) {
+  Clocks clocks = twoHosts();
+  clocks.observe(samples(100, 100, 100, 100.5));
+  EXPECT_TRUE(clocks.loose(8).empty());
+  clocks.hear(samples(700, 700, 700, 701));
+  EXPECT_NEAR(toMilliseconds(clocks.relations()[0].offset->bound()), 0.5 + 0.6, 0.01);
+  EXPECT_EQ(clocks.relations()[0].at, at(700) - ms(10'000));
+  EXPECT_EQ(clocks.loose(8), std::vector<int>{2});
+}
+
 TEST(Clocks, eventsOfOneRankOverTheStoreBoundItsClock) {
   Clocks clocks = twoHosts();
   clocks.observe(2, {at(10'100), at(101), at(99), at(10'101)});
@@ -163,6 +173,15 @@ TEST(Clocks, operationWithoutCompletionsTeachesNothing) {
   Clocks clocks = twoHosts();
   clocks.observe({{0, at(1), {}}, {2, at(1), {}}});
   EXPECT_FALSE(clocks.compare(samples(1, 2, 3, 4)));
+}
+
+TEST(Clocks, arrivalsThatMayBeLateTeachNothing) {
+  Clocks clocks = twoHosts();
+  clocks.observe({{0, at(1), at(3)}, {2, at(1), at(3), true}});
+  clocks.observe({{0, at(1), at(3), true}, {2, at(1), at(3)}});
+  EXPECT_FALSE(clocks.relations()[0].offset);
+  clocks.observe({{0, at(1), at(3), true}, {1, at(1), at(3)}, {2, at(1), at(3)}});
+  EXPECT_TRUE(clocks.relations()[0].offset);
 }
 
 TEST(Clocks, operationThatTheReferenceTookNoPartInTeachesNothing) {

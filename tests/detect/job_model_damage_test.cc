@@ -20,6 +20,7 @@ TEST(JobModelDamage, damagedFramesNeverCrashTheModel) {
     frame.messages.emplace_back(ArrivalSamples{
         1,
         {{{job.group().id(), 10 + whole.size() / 3, OpKind::kAllReduce}, at(10 + frame.rank), at(20 + frame.rank)}}});
+    frame.messages.emplace_back(ClockReading{at(10'001), at(10'002), at(1), at(2)});
     frame.messages.emplace_back(MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 325'000});
     whole.push_back(encode(frame));
   }

@@ -165,6 +165,17 @@ TEST(JobModel, whoWasLastIsNotCountedWhereTheBoundsLeaveItOpen) {
   EXPECT_EQ(certain.ranks()[1].timesLast, 5U);
 }
 
+TEST(JobModel, whatARankSawOfTheRootsClockRelatesTheirClocks) {
+  const SyntheticJob job{.ranks = 2};
+  JobModel model(job.members(), 10);
+  model.apply(job.hello(0));
+  model.apply({1, {RankHello{"host-b", 1, "clock-b"}, ClockReading{at(10'001), at(10'002), at(1), at(2)}}});
+  const auto relations = model.clocks().relations();
+  ASSERT_TRUE(relations[0].offset);
+  EXPECT_EQ(relations[0].offset->lower, ms(10'001 - 2));
+  EXPECT_EQ(relations[0].offset->upper, ms(10'002 - 1) + ClockOffset::drifted(ms(1)));
+}
+
 TEST(JobModel, operationsThatAProxyMayFillRelateNoClocks) {
   const SyntheticJob job{.ranks = 2};
   MitigationSummary summary;

@@ -18,10 +18,11 @@ Frame everyMessage() {
   StepWindow window{20, 1, StepsFoundBy::kGraphTask, {25'000, 25'100, 24'900}, 78'000, 2'000, 70'000, 500};
   window.os[OsCounter::kBlockIo] = 10'000;
   window.os[OsCounter::kReadBytes] = 2'000'000;
-  return {1,
-          {RankHello{"host-a", 12345, "clock"}, GroupInfo{"0", "default_pg", "gloo", {0, 1, 2}}, window, samples,
-           RankCounters{900, 1, 2, 3, true}, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 325},
-           RankProgram{{{1, OpKind::kAllReduce}, {9, OpKind::kSend}}}}};
+  return {
+      1,
+      {RankHello{"host-a", 12345, "clock"}, GroupInfo{"0", "default_pg", "gloo", {0, 1, 2}}, window, samples,
+       RankCounters{900, 1, 2, 3, true}, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 325},
+       RankProgram{{{1, OpKind::kAllReduce}, {9, OpKind::kSend}}}, ClockReading{at(10'001), at(10'002), at(1), at(2)}}};
 }
 
 TEST(CodecFuzz, damagedFramesNeverCrash) {

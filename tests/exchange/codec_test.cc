@@ -155,7 +155,7 @@ TEST(Codec, mitigationsTextIsCutAndBeyondTheLimitRefused) {
 TEST(Codec, severalMessagesKeepTheirOrder) {
   expectRoundTrip({1,
                    {RankCounters{}, RankHello{}, StepWindow{}, ArrivalSamples{}, MitigationSummary{}, GroupInfo{},
-                    RankCounters{}}});
+                    ClockReading{}, RankCounters{}}});
 }
 
 TEST(Codec, frameWithoutMessagesIsAFrame) { expectRoundTrip({0, {}}); }
@@ -187,8 +187,27 @@ TEST(Codec, anotherVersionIsRefused) {
   EXPECT_FALSE(decode(bytes));
 }
 
+TEST(Codec, clockReadingRoundTrip) {
+  expectRoundTrip({4, {ClockReading{at(1), at(2), at(-1e7), at(1e7)}, RankCounters{}}});
+  expectRoundTrip({4, {ClockReading{}}});
+}
+
+TEST(Codec, clockReadingsTooFarFromZeroAreRefused) {
+  const auto reading = [](std::int64_t ns) { return Frame{1, {ClockReading{{}, {}, {}, fromNanoseconds(ns)}}}; };
+  EXPECT_TRUE(decode(encode(reading(std::int64_t{1} << 60U))));
+  EXPECT_FALSE(decode(encode(reading((std::int64_t{1} << 60U) + 1))));
+  EXPECT_FALSE(decode(encode(reading(INT64_MIN))));
+}
+
+TEST(Codec, sampleSaysWhetherItsArrivalWasPolled) {
+  for (const bool polled : {false, true}) {
+    expectRoundTrip(
+        {4, {ArrivalSamples{1, {{{1, 20, OpKind::kBatchedP2P}, at(7), at(8), polled}, {{1, 21}, at(7), {}, polled}}}}});
+  }
+}
+
 TEST(Codec, unknownMessageTypeIsRefused) {
-  EXPECT_FALSE(decode(handWritten(6, [](ByteWriter&) {})));
+  EXPECT_FALSE(decode(handWritten(7, [](ByteWriter&) {})));
 }
 
 TEST(Codec, frameThatIsTooLargeIsRefused) { EXPECT_FALSE(decode(Bytes(kMaxFrameBytes + 1, kCodecVersion))); }

@@ -3,6 +3,8 @@
 #pragma once
 
 #include <deque>
+#include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,8 +20,10 @@ class FakeExchange final : public Exchange {
   Sent answer = Sent::kYes;
   bool leaving = false;  // what rootLeaving() says
   std::string error = "the peer closed the connection";
-  std::string news;              // what the root has published
-  bool busyUntilTheEnd = false;  // nothing is taken, nothing given before ending()
+  std::string news;                               // what the root has published
+  bool busyUntilTheEnd = false;                   // nothing is taken, nothing given before ending()
+  std::optional<std::vector<std::uint8_t>> beat;  // what the root shows
+  std::function<void()> delay = [] {};            // before and after a beat is put in its place or looked at
 
   // ---- What the test reads ----
   std::vector<Frame> sent;
@@ -29,6 +33,8 @@ class FakeExchange final : public Exchange {
   std::size_t announcements = 0;
   std::size_t endings = 0;
   std::size_t looks = 0;  // for what the root has published
+  std::size_t beatsShown = 0;
+  std::size_t beatLooks = 0;
   std::vector<std::pair<std::string, Publication>> publications;
 
   void feed(const Frame& frame) { incoming_.push_back(encode(frame)); }
@@ -84,6 +90,19 @@ class FakeExchange final : public Exchange {
     const std::string text = std::exchange(news, {});
     return text.empty() ? std::nullopt
                         : std::optional<std::vector<std::uint8_t>>(std::in_place, text.begin(), text.end());
+  }
+  void showBeat(std::span<const std::uint8_t> bytes) noexcept override {
+    ++beatsShown;
+    delay();
+    beat.emplace(bytes.begin(), bytes.end());
+    delay();
+  }
+  std::optional<std::vector<std::uint8_t>> lookAtBeat() noexcept override {
+    ++beatLooks;
+    delay();
+    const auto seen = beat;
+    delay();
+    return seen;
   }
 
  private:

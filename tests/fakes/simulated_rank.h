@@ -25,6 +25,7 @@ class SimulatedRank {
     bool connected = true;
     double fetchMs = 0;  // what each step begins with; 0: there is no DataLoader
     std::function<OsTotals(int thread)> osTotals{};
+    bool listens = false;  // to the root's clock
   };
 
   explicit SimulatedRank(Options options) : group_(options.group), fetchMs_(options.fetchMs) {
@@ -35,7 +36,8 @@ class SimulatedRank {
                                                    options.connected ? exchange : nullptr,
                                                    std::move(options.operations),
                                                    [this](const std::string& reason) { complaints.push_back(reason); },
-                                                   std::move(options.osTotals)},
+                                                   std::move(options.osTotals),
+                                                   options.listens ? &clock : nullptr},
                                   recorder);
     monitor->addGroup(options.group);
   }

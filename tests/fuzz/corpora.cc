@@ -125,6 +125,8 @@ void addLimits(Corpora& corpora) {
   }
   add("samples-every-kind", {std::numeric_limits<int>::max(), {samples}});
   add("counters-large", {0, {RankCounters{kLargest, kLargest, kLargest, kLargest, true}}});
+  add("clock-empty", {0, {ClockReading{}}});
+  add("clock-far", {0, {ClockReading{at(1e12), at(1e12 + 1), at(-1e12), at(-1e12 + 1)}}});
   add("mitigation-empty", {0, {MitigationSummary{}}});
   add("mitigation-large",
       {0,
@@ -136,10 +138,10 @@ void addLimits(Corpora& corpora) {
     program.uses.push_back({std::numeric_limits<GroupId>::max(), static_cast<OpKind>(kind)});
   }
   add("program-every-kind", {0, {program}});
-  add("one-of-each",
-      {3,
-       {RankHello{"h", 1, "c"}, GroupInfo{"0", "d", "gloo", {0, 3}}, window, samples,
-        MitigationSummary{true, "carry", "\xc3\xa4", 1, 2, 3, 4, 5, 6, 7, 8}, RankCounters{1, 2, 3, 4, false}, program}});
+  add("one-of-each", {3,
+                      {RankHello{"h", 1, "c"}, GroupInfo{"0", "d", "gloo", {0, 3}}, window, samples,
+                       MitigationSummary{true, "carry", "\xc3\xa4", 1, 2, 3, 4, 5, 6, 7, 8},
+                       RankCounters{1, 2, 3, 4, false}, program, ClockReading{at(10'001), at(10'002), at(1), at(2)}}});
 }
 
 // Times at both ends of what a line of a record can say.
@@ -184,7 +186,7 @@ void addModels(Corpora& corpora) {
     append(arrivals, {rank,
                       {RankHello{"host-\xff", 1, rank == 0 ? "a" : "b"}, GroupInfo{"0", "\x1b[2J", "gloo", {0, 1}},
                        samples, MitigationSummary{rank == 0, "carry", "\x1b[2J", 9, 8, 6, 0, 2, 12, 3, 99'000},
-                       RankCounters{20, 0, 0, 0, true}}});
+                       ClockReading{at(1), at(2), at(1), at(2)}, RankCounters{20, 0, 0, 0, true}}});
   }
   corpora.add("model", "two-clocks", arrivals);
 }

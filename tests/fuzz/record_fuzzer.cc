@@ -68,6 +68,12 @@ void change(Input& by, RankCounters& counters) {
   change(by, counters.messagesLost);
   change(by, counters.captured);
 }
+void change(Input& by, ClockReading& reading) {
+  change(by, reading.rootBefore);
+  change(by, reading.rootAfter);
+  change(by, reading.before);
+  change(by, reading.after);
+}
 void change(Input& by, MitigationSummary& summary) {
   change(by, summary.filledByProxy);
   change(by, summary.late);

@@ -26,6 +26,7 @@ def rank_lines(rank: int) -> list[dict[str, Any]]:
             "kind": "all_reduce",
             "arrival_ns": 1_000_000 * number + 9_000 * rank,
             "completed_ns": 1_000_000 * number + 20_000 if number % 2 else None,
+            "polled": False,
         }
         for number in range(4)
     ]
@@ -51,6 +52,7 @@ def rank_lines(rank: int) -> list[dict[str, Any]]:
             for first in range(0, 60, 10)
         ),
         {"type": "arrivals", "sampling": 1, "operations": operations},
+        {"type": "clock", "root_before_ns": 1, "root_after_ns": 3_000, "before_ns": 2, "after_ns": 3_001},
         {
             "type": "mitigation",
             "mode": "carry",

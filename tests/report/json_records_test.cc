@@ -99,6 +99,7 @@ std::vector<std::string> oneOfEach() {
       toJson(1, StepWindow{130, 2, StepsFoundBy::kGraphTask, {25'000}, 34'000, 700, 4'000, 0}),
       toJson(1, samples()),
       toJson(1, RankCounters{900, 1, 2, 3, true}),
+      toJson(1, ClockReading{at(10'001), at(10'002), at(1), at(2)}),
       toJson(1, MitigationSummary{true, "carry", "group 0", 41, 40, 37, 1, 2, 74, 5, 3'250'000}),
       toJson(1, MitigationSummary{false, "drop", "only Gloo is mitigated"}),
       toJson(1, RankProgram{{{1, OpKind::kAllReduce}, {9, OpKind::kSend}}}),
@@ -209,6 +210,20 @@ TEST(JsonRecords, reportTellsWhatWasSaidBeforeAndHowManyWindowsWereCompared) {
   const std::string line = toJson(report);
   EXPECT_TRUE(contains(line, R"("history":[{"kind":"straggler","ranks":[1],"hosts":["node-bb"],)")) << line;
   EXPECT_TRUE(contains(line, R"("windows_compared":30,"windows_incomplete":2,"windows_late":1,)")) << line;
+}
+
+TEST(JsonRecords, clockReadingTellsItsFourTimes) {
+  EXPECT_EQ(
+      toJson(1, ClockReading{at(10'001), at(10'002), at(1), at(2)}),
+      R"({"schema":1,"type":"clock","root_before_ns":10001000000,"root_after_ns":10002000000,"before_ns":1000000,)"
+      R"("after_ns":2000000,"rank":1})");
+}
+
+TEST(JsonRecords, sampleTellsWhetherItsArrivalWasPolled) {
+  ArrivalSamples told = samples();
+  told.operations[1].polled = true;
+  EXPECT_TRUE(contains(toJson(1, told), R"("completed_ns":6000000,"polled":false})"));
+  EXPECT_TRUE(contains(toJson(1, told), R"("completed_ns":null,"polled":true})"));
 }
 
 TEST(JsonRecords, mitigationTellsItsTotals) {

@@ -113,6 +113,7 @@ def test_records_of_a_real_job_keep_to_the_schema(tmp_path):
     assert check((records / "job.jsonl").read_text().splitlines()) == TYPES - {
         "operation",
         "mitigation",
+        "clock",
         "participation_start",
         "participation",
     }

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include "backend/exchange/beat.h"
 #include "backend/report/json_records.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_exchange.h"
@@ -56,7 +57,7 @@ class CollectorTest : public testing::Test {
   std::shared_ptr<FakeExchange> other_ = std::make_shared<FakeExchange>();
   std::shared_ptr<RecordingReporter::Log> log_ = std::make_shared<RecordingReporter::Log>();
   Collector collector_{
-      SessionStart{{0, 1, 2, 3}, 10, 0}, {exchange_, other_}, std::make_unique<RecordingReporter>(log_)};
+      SessionStart{{0, 1, 2, 3}, 10, 0}, {exchange_, other_}, std::make_unique<RecordingReporter>(log_), clock_};
 };
 
 TEST_F(CollectorTest, isArmedOnceEveryRankAndAGroupAreKnown) {
@@ -225,6 +226,30 @@ TEST_F(CollectorTest, reportIsTheSameAfterAReplayOfWhatWasReceived) {
     replay.apply(frame);
   }
   EXPECT_EQ(toJson(jobReport(replay)), toJson(collector_.report()));
+}
+
+// ---- Clocks ----
+
+TEST_F(CollectorTest, ranksOfOneClockAreNotAskedForIt) {
+  hellos(4);
+  round();
+  round(1000);
+  EXPECT_EQ(exchange_->beatsShown, 0U);
+}
+
+TEST_F(CollectorTest, rankOnAnotherClockIsAskedForItUntilItIsKnown) {
+  hellos(3);
+  exchange_->feed({3, {RankHello{"host-b", 1, "clock-b"}}});
+  round();
+  ASSERT_TRUE(exchange_->beat);
+  EXPECT_EQ(decodeBeat(*exchange_->beat)->asked, std::vector<int>{3});
+  EXPECT_EQ(decodeBeat(*exchange_->beat)->before, clock_.now());
+  exchange_->feed({3, {ClockReading{at(5000), at(5000.1), at(1), at(1.2)}}});
+  round(1000);
+  EXPECT_TRUE(decodeBeat(*exchange_->beat)->asked.empty());
+  const auto report = collector_.report();
+  ASSERT_EQ(report.clockRows.size(), 1U);
+  EXPECT_NEAR(report.clockRows[0].offsetMs.value(), 4999, 0.2);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // What a rank does when the transport is busy, gone, or must not be touched any more.
 #include <gtest/gtest.h>
 
+#include "backend/exchange/beat.h"
 #include "backend/session/monitor.h"
 #include "tests/fakes/simulated_rank.h"
 
@@ -152,6 +153,33 @@ TEST(MonitorTransport, manyMessagesGoInSeveralFrames) {
   for (const auto& frame : rank.exchange->sent) {
     EXPECT_LE(frame.messages.size(), 16U);
   }
+}
+
+// ---- The root's clock ----
+
+TEST(MonitorTransport, rankThatIsAskedTellsWhatItSawOfTheRootsClock) {
+  SimulatedRank rank({.rank = 3, .listens = true});
+  const auto show = [&rank](unsigned number) {
+    rank.exchange->beat = encodeBeat({number, at(100.0 + number), at(99.5 + number), {3}});
+  };
+  show(1);
+  rank.idle(25);
+  EXPECT_TRUE(rank.monitor->isHurried());
+  show(2);
+  rank.idle(25);
+  EXPECT_FALSE(rank.monitor->isHurried());
+  show(3);
+  rank.idle(500);
+  const auto told = rank.exchange->messages<ClockReading>();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0], (ClockReading{at(102), at(102.5), at(1e6 + 25), at(1e6 + 50)}));
+}
+
+TEST(MonitorTransport, rankLooksForNoBeatOnceTheRootHasLeft) {
+  SimulatedRank rank({.rank = 3, .listens = true});
+  rank.exchange->leaving = true;
+  rank.idle(2000);
+  EXPECT_LE(rank.exchange->beatLooks, 1U);
 }
 
 }  // namespace
