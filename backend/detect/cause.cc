@@ -43,6 +43,13 @@ class OsClauses {
     return before + fixed(*evidence_.os[counter] / unit, 1) + after + ", peers " +
            fixed(*evidence_.osPeers[counter] / unit, 1);
   }
+  // By a tenth.
+  bool isSlowerClock() const {
+    return known(OsCounter::kSmClock) &&
+           *evidence_.os[OsCounter::kSmClock] <= 0.9 * *evidence_.osPeers[OsCounter::kSmClock];
+  }
+  // Of a state that is 0 or 1: in a fifth of the readings more.
+  bool isMoreOften(OsCounter state) const { return above(evidence_, state).value_or(0) >= kMatters; }
   bool known(OsCounter counter) const { return evidence_.os[counter] && evidence_.osPeers[counter]; }
 
  private:
@@ -102,6 +109,23 @@ std::string networkClause(const OsClauses& os) {
              : "";
 }
 
+std::string deviceClause(const OsClauses& os) {
+  std::vector<std::string> parts;
+  if (os.isSlowerClock()) {
+    parts.push_back(os.beside("SM clock at ", OsCounter::kSmClock, " MHz"));
+  }
+  if (os.isMoreOften(OsCounter::kDeviceSlowedByHeat)) {
+    parts.push_back(os.beside("slowed down by heat in ", OsCounter::kDeviceSlowedByHeat, " % of the readings", 0.01));
+    if (os.known(OsCounter::kDeviceTemperature)) {
+      parts.push_back(os.beside("at ", OsCounter::kDeviceTemperature, " degrees"));
+    }
+  }
+  if (os.isMoreOften(OsCounter::kDeviceSlowedByPower)) {
+    parts.push_back(os.beside("at its power cap in ", OsCounter::kDeviceSlowedByPower, " % of the readings", 0.01));
+  }
+  return parts.empty() ? "" : "its device: " + join(parts, "; ");
+}
+
 }  // namespace
 
 std::string causeOf(const Evidence& evidence, double excessMs) {
@@ -141,7 +165,8 @@ std::string describeOs(const Evidence& evidence, double excessMs) {
   const OsClauses os(evidence, excessMs);
   const bool waitsForProcessor = evidence.runDelayMs.value_or(0) >= kMatters * excessMs;
   std::vector<std::string> clauses;
-  for (auto& clause : {diskClause(os), processorClause(os, waitsForProcessor), memoryClause(os), networkClause(os)}) {
+  for (auto& clause : {diskClause(os), processorClause(os, waitsForProcessor), memoryClause(os), networkClause(os),
+                       deviceClause(os)}) {
     if (!clause.empty()) {
       clauses.push_back(clause);
     }

@@ -28,7 +28,8 @@ OsEvidence meanOf(const std::vector<RecentOs::Window>& windows, OsEvidence Recen
 OsEvidence::OsEvidence(const OsCounters& counters, std::size_t steps) : OsEvidence() {
   for (const OsCounter counter : allOsCounters()) {
     if (const auto& value = counters[counter]; value && steps > 0) {
-      set(counter, static_cast<double>(*value) / (isTime(counter) ? 1e3 : 1) / static_cast<double>(steps));
+      const double over = isState(counter) ? 1 : static_cast<double>(steps);
+      set(counter, static_cast<double>(*value) / (isTime(counter) ? 1e3 : 1) / over);
     }
   }
 }

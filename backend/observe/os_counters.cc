@@ -3,28 +3,33 @@
 namespace straggler {
 namespace {
 
+enum class Kind : std::uint8_t { kCount, kTime, kState };
 struct Description {
   std::string_view name;
-  bool isTime = false;
+  Kind kind = Kind::kCount;
 };
 
 constexpr std::array<Description, kOsCounters> kDescriptions = {{{"voluntary_switches"},
                                                                  {"involuntary_switches"},
                                                                  {"major_faults"},
-                                                                 {"block_io", true},
-                                                                 {"workers_block_io", true},
+                                                                 {"block_io", Kind::kTime},
+                                                                 {"workers_block_io", Kind::kTime},
                                                                  {"read_bytes"},
                                                                  {"read_call_bytes"},
                                                                  {"received_bytes"},
                                                                  {"sent_bytes"},
                                                                  {"retransmits"},
-                                                                 {"cpu_pressure", true},
-                                                                 {"io_pressure", true},
-                                                                 {"io_full_pressure", true},
-                                                                 {"memory_pressure", true},
-                                                                 {"memory_full_pressure", true},
+                                                                 {"cpu_pressure", Kind::kTime},
+                                                                 {"io_pressure", Kind::kTime},
+                                                                 {"io_full_pressure", Kind::kTime},
+                                                                 {"memory_pressure", Kind::kTime},
+                                                                 {"memory_full_pressure", Kind::kTime},
                                                                  {"quota_throttles"},
-                                                                 {"quota_throttled", true}}};
+                                                                 {"quota_throttled", Kind::kTime},
+                                                                 {"sm_clock_mhz", Kind::kState},
+                                                                 {"device_temperature_c", Kind::kState},
+                                                                 {"device_slowed_by_heat", Kind::kState},
+                                                                 {"device_slowed_by_power", Kind::kState}}};
 
 const Description& of(OsCounter counter) { return kDescriptions[static_cast<std::size_t>(counter)]; }
 
@@ -38,18 +43,22 @@ std::array<OsCounter, kOsCounters> allOsCounters() {
   return all;
 }
 
-bool isTime(OsCounter counter) { return of(counter).isTime; }
+bool isTime(OsCounter counter) { return of(counter).kind == Kind::kTime; }
 
-std::string totalField(OsCounter counter) { return std::string(of(counter).name) + (of(counter).isTime ? "_us" : ""); }
+bool isState(OsCounter counter) { return of(counter).kind == Kind::kState; }
 
-std::string stepField(OsCounter counter) { return std::string(of(counter).name) + (of(counter).isTime ? "_ms" : ""); }
+std::string totalField(OsCounter counter) { return std::string(of(counter).name) + (isTime(counter) ? "_us" : ""); }
+
+std::string stepField(OsCounter counter) { return std::string(of(counter).name) + (isTime(counter) ? "_ms" : ""); }
 
 OsCounters OsCounters::since(const OsCounters& before) const {
   OsCounters difference;
   for (const OsCounter counter : allOsCounters()) {
     const auto& then = before[counter];
     const auto& now = (*this)[counter];
-    if (then && now && *now >= *then) {
+    if (isState(counter)) {
+      difference[counter] = now;
+    } else if (then && now && *now >= *then) {
       difference[counter] = *now - *then;
     }
   }

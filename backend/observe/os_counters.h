@@ -17,6 +17,10 @@
 //                        tasks that could have run did (PSI)
 //   quota_throttles      the process's control group, or one above it, had used its processor quota up: so often, and for
 //   quota_throttled      so long, summed over its processors
+//   sm_clock_mhz, device_temperature_c        of the NVIDIA device that the process trains on, when it was asked
+//   device_slowed_by_heat, device_slowed_by_power    whether it was right then: 0 or 1
+//
+// The last four are states, no totals.
 #pragma once
 
 #include <array>
@@ -46,14 +50,21 @@ enum class OsCounter : std::uint8_t {
   kMemoryFullPressure,
   kQuotaThrottles,
   kQuotaThrottled,
+  kSmClock,
+  kDeviceTemperature,
+  kDeviceSlowedByHeat,
+  kDeviceSlowedByPower,
 };
-inline constexpr std::size_t kOsCounters = 17;
+inline constexpr std::size_t kOsCounters = 21;
 
 // Every one of them, in order.
 std::array<OsCounter, kOsCounters> allOsCounters();
 
 // A time is counted in microseconds, and shown in milliseconds.
 bool isTime(OsCounter counter);
+
+// A state is what it was at the reading; it does not grow with the steps.
+bool isState(OsCounter counter);
 
 // The field of a window's record, as "block_io_us", and of a verdict's, a step, as "block_io_ms".
 std::string totalField(OsCounter counter);
@@ -66,7 +77,8 @@ class OsCounters {
     return values_[static_cast<std::size_t>(counter)];
   }
 
-  // From `before` to these, of what both know. A total that became smaller is not known: it began anew.
+  // From `before` to these, of what both know. A total that became smaller is not known: it began anew. States are as they
+  // are now.
   OsCounters since(const OsCounters& before) const;
 
   bool operator==(const OsCounters&) const = default;

@@ -45,7 +45,11 @@ OsTotals OsAccount::totals(int thread) noexcept {
 
 OsTotals OsAccount::read(int thread) {
   // Totals of other groups than before are no continuation.
-  const bool moved = rounds_++ % kGroupsEvery == 0 && findGroups();
+  const bool looks = rounds_++ % kLookEvery == 0;
+  const bool moved = looks && findGroups();
+  if (looks) {
+    nvml_.findDevice();
+  }
   OsTotals totals{threadTimes(thread, root_), {}};
   const std::string folder = "/proc/self/task/" + std::to_string(thread);
   readThread(folder, totals.counters);
@@ -56,6 +60,7 @@ OsTotals OsAccount::read(int thread) {
     readPressure(totals.counters);
     readQuota(totals.counters);
   }
+  readDevice(totals.counters);
   return totals;
 }
 
@@ -160,6 +165,14 @@ void OsAccount::readQuota(OsCounters& out) {
       durationSum = durationSum.value_or(0) + *duration / (quotaInNanoseconds_ ? 1000 : 1);
     }
   }
+}
+
+void OsAccount::readDevice(OsCounters& out) {
+  const DeviceState state = nvml_.state();
+  out[OsCounter::kSmClock] = state.smClockMhz;
+  out[OsCounter::kDeviceTemperature] = state.temperatureC;
+  out[OsCounter::kDeviceSlowedByHeat] = state.slowedByHeat;
+  out[OsCounter::kDeviceSlowedByPower] = state.slowedByPower;
 }
 
 // ---- Control groups ----

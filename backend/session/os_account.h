@@ -7,6 +7,7 @@
 //                                             which no slow link shows in; retransmits
 //   pressure of the own control group, else of the host
 //   cpu.stat of the own control group and of those above it that have a quota, version 2 or 1
+//   the NVIDIA device that the process trains on, if it has one (nvml.h)
 //
 // Workers are the children of the training thread: a DataLoader forks them there, and the kernel lists them in one file
 // (children, CONFIG_PROC_CHILDREN). A walk through all of /proc would cost as much as the host has processes. So those of a
@@ -32,6 +33,7 @@
 #include <vector>
 
 #include "backend/observe/os_counters.h"
+#include "backend/session/nvml.h"
 #include "backend/session/thread_times.h"
 
 namespace straggler {
@@ -47,10 +49,11 @@ class OsAccount {
  public:
   static constexpr std::size_t kWorkersARound = 2;
   static constexpr std::size_t kMaxWorkers = 256;
-  static constexpr int kGroupsEvery = 64;  // rounds: so often it is looked whether the process is in another group
+  static constexpr int kLookEvery = 64;  // rounds: for another control group, and for a device
 
   // `root` is in front of every path; tests put a tree of their own there.
-  explicit OsAccount(std::string root = "") noexcept : root_(std::move(root)) {}
+  explicit OsAccount(std::string root = "", std::string nvml = Nvml::kLibrary) noexcept
+      : root_(std::move(root)), nvml_(root_, std::move(nvml)) {}
 
   // `thread`: the training thread, by the kernel's id.
   OsTotals totals(int thread) noexcept;
@@ -72,6 +75,7 @@ class OsAccount {
   void readNetwork(OsCounters& out);
   void readPressure(OsCounters& out);
   void readQuota(OsCounters& out);
+  void readDevice(OsCounters& out);
   bool findGroups();
   void findBlockIo();
   void findPressure(const std::string& ownFolder);
@@ -90,6 +94,7 @@ class OsAccount {
   std::array<std::string, 3> pressure_{};  // files: cpu, io, memory
   std::vector<std::string> quotas_;        // folders
   bool quotaInNanoseconds_ = false;        // version 1
+  Nvml nvml_;
 };
 
 }  // namespace straggler

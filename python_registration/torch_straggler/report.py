@@ -43,6 +43,8 @@ class OsEvidence:
         io_full_pressure_ms, memory_full_pressure_ms: all of its tasks that could have run did.
         quota_throttles, quota_throttled_ms: its control group had used its processor quota up: so often; for so long,
             summed over processors.
+        sm_clock_mhz, device_temperature_c: of the NVIDIA device that the process trains on, the mean over the readings.
+        device_slowed_by_heat, device_slowed_by_power: the share of the readings, 0 to 1, in which it was so.
     """
 
     voluntary_switches: float | None = None
@@ -62,6 +64,10 @@ class OsEvidence:
     memory_full_pressure_ms: float | None = None
     quota_throttles: float | None = None
     quota_throttled_ms: float | None = None
+    sm_clock_mhz: float | None = None
+    device_temperature_c: float | None = None
+    device_slowed_by_heat: float | None = None
+    device_slowed_by_power: float | None = None
 
 
 @dataclass(frozen=True)

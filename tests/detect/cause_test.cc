@@ -73,7 +73,7 @@ TEST(Cause, quotaCountsWhereTheWaitForAProcessorIsNotMeasured) {
 TEST(Cause, countersThatAreNoOtherThanThePeersAreNotTold) {
   Evidence made = evidence(7.9, 0.1, 0.0);
   for (const OsCounter counter : allOsCounters()) {
-    set(made, counter, 1000, 900);
+    set(made, counter, isState(counter) ? 1 : 1000, isState(counter) ? 1 : 900);
   }
   EXPECT_EQ(describeOs(made, 8000), "");
   EXPECT_EQ(describeOs(Evidence{}, 8), "");
@@ -109,6 +109,18 @@ TEST(Cause, clausesSayWhatTheRankHasBesideItsPeers) {
       describeOs(other, 7),
       "its memory: 12.0 pages read from disk a step, peers 0.0; tasks stalled for want of memory for 3.0 ms a step, "
       "peers 0.5; its network: 5.0 TCP segments sent again a step, peers 1.0");
+}
+
+TEST(Cause, deviceSpeaksWhereItIsSlowerOrSlowedDownMoreOften) {
+  Evidence made = evidence(0.0, 0.1, 0.0);
+  set(made, OsCounter::kSmClock, 1215, 1980);
+  set(made, OsCounter::kDeviceTemperature, 87, 61);
+  set(made, OsCounter::kDeviceSlowedByHeat, 0.8, 0.1);
+  set(made, OsCounter::kDeviceSlowedByPower, 0.3, 0.2);
+  EXPECT_EQ(describeOs(made, 7),
+            "its device: SM clock at 1215.0 MHz, peers 1980.0; slowed down by heat in 80.0 % of the "
+            "readings, peers 10.0; at 87.0 degrees, peers 61.0");
+  EXPECT_EQ(causeOf(made, 7), "not_attributed") << "how much of the excess it explains is not measured";
 }
 
 TEST(Cause, descriptionNamesOnlyWhatWasMeasured) {

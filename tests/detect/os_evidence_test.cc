@@ -16,10 +16,12 @@ TEST(OsEvidence, isAStepAndTimesAreInMilliseconds) {
   counters[OsCounter::kBlockIo] = 60'000;
   counters[OsCounter::kReadBytes] = 5'000;
   counters[OsCounter::kMajorFaults] = 0;
+  counters[OsCounter::kSmClock] = 1980;
   const OsEvidence made(counters, 10);
   EXPECT_EQ(made[OsCounter::kBlockIo], 6);
   EXPECT_EQ(made[OsCounter::kReadBytes], 500);
   EXPECT_EQ(made[OsCounter::kMajorFaults], 0);
+  EXPECT_EQ(made[OsCounter::kSmClock], 1980) << "a state";
   EXPECT_EQ(made[OsCounter::kSentBytes], std::nullopt);
 }
 

@@ -15,12 +15,13 @@ TEST(OsCounters, eachHasANameOfItsOwnWithItsUnit) {
     EXPECT_EQ(stepField(counter).ends_with("_ms"), isTime(counter));
   }
   EXPECT_EQ(names.size(), kOsCounters);
-  EXPECT_EQ(totalField(OsCounter::kQuotaThrottled), "quota_throttled_us") << "the last";
+  EXPECT_EQ(totalField(OsCounter::kQuotaThrottled), "quota_throttled_us");
+  EXPECT_EQ(totalField(OsCounter::kDeviceSlowedByPower), "device_slowed_by_power") << "the last";
   EXPECT_EQ(stepField(OsCounter::kBlockIo), "block_io_ms");
   EXPECT_EQ(stepField(OsCounter::kReadBytes), "read_bytes");
 }
 
-TEST(OsCounters, differenceIsOfWhatBothKnow) {
+TEST(OsCounters, differenceIsOfWhatBothKnowAndStatesAreAsTheyAre) {
   OsCounters before;
   OsCounters now;
   before[OsCounter::kReadBytes] = 100;
@@ -29,10 +30,15 @@ TEST(OsCounters, differenceIsOfWhatBothKnow) {
   now[OsCounter::kRetransmits] = 7;
   before[OsCounter::kSentBytes] = 9;
   now[OsCounter::kSentBytes] = 8;
+  before[OsCounter::kSmClock] = 1980;
+  now[OsCounter::kSmClock] = 1200;
+  now[OsCounter::kDeviceTemperature] = 60;
   before[OsCounter::kBlockIo] = now[OsCounter::kBlockIo] = 4;
   OsCounters expected;
   expected[OsCounter::kReadBytes] = 30;
   expected[OsCounter::kBlockIo] = 0;
+  expected[OsCounter::kSmClock] = 1200;
+  expected[OsCounter::kDeviceTemperature] = 60;
   EXPECT_EQ(now.since(before), expected);
 }
 

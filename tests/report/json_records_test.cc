@@ -154,12 +154,14 @@ TEST(JsonRecords, windowTellsWhatTheSystemCountedAndNullWhereItDoesNot) {
   StepWindow window;
   window.os[OsCounter::kMajorFaults] = 0;
   window.os[OsCounter::kBlockIo] = 60'000;
-  EXPECT_TRUE(contains(toJson(1, window),
-                       R"("voluntary_switches":null,"involuntary_switches":null,"major_faults":0,"block_io_us":60000,)"
-                       R"("workers_block_io_us":null,"read_bytes":null,"read_call_bytes":null,"received_bytes":null,)"
-                       R"("sent_bytes":null,"retransmits":null,"cpu_pressure_us":null,"io_pressure_us":null,)"
-                       R"("io_full_pressure_us":null,"memory_pressure_us":null,"memory_full_pressure_us":null,)"
-                       R"("quota_throttles":null,"quota_throttled_us":null,"rank":1})"));
+  EXPECT_TRUE(
+      contains(toJson(1, window),
+               R"("voluntary_switches":null,"involuntary_switches":null,"major_faults":0,"block_io_us":60000,)"
+               R"("workers_block_io_us":null,"read_bytes":null,"read_call_bytes":null,"received_bytes":null,)"
+               R"("sent_bytes":null,"retransmits":null,"cpu_pressure_us":null,"io_pressure_us":null,)"
+               R"("io_full_pressure_us":null,"memory_pressure_us":null,"memory_full_pressure_us":null,)"
+               R"("quota_throttles":null,"quota_throttled_us":null,"sm_clock_mhz":null,"device_temperature_c":null,)"
+               R"("device_slowed_by_heat":null,"device_slowed_by_power":null,"rank":1})"));
 }
 
 TEST(JsonRecords, operationWithoutACompletionIsUnknown) {
@@ -197,7 +199,7 @@ TEST(JsonRecords, verdictTellsWhatTheSystemCountedAStepBesideThePeers) {
   const std::string line = toJson(verdict, smallReport());
   EXPECT_TRUE(contains(line, R"("os":{"voluntary_switches":null,"involuntary_switches":null,"major_faults":null,)"
                              R"("block_io_ms":6.1,"workers_block_io_ms":null,"read_bytes":240000,)"));
-  EXPECT_TRUE(contains(line, R"("quota_throttled_ms":null},"os_peers":{"voluntary_switches":null,)"));
+  EXPECT_TRUE(contains(line, R"("device_slowed_by_power":null},"os_peers":{"voluntary_switches":null,)"));
   EXPECT_TRUE(contains(line, R"("block_io_ms":0,"workers)"));
 }
 

@@ -1,6 +1,7 @@
 // How much a rank tells, and that ranks which tell at different rates tell of the same steps and operations.
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include <gtest/gtest.h>
 
@@ -40,13 +41,15 @@ TEST(MonitorRate, staysBelowAKilobyteASecond) {
   for (const double stepMs : {5.0, 16.7, 30.0, 100.0}) {
     for (const int buckets : {1, 2, 4, 20}) {
       Duration passed{};
-      std::uint64_t counted = 0;
-      SimulatedRank rank({.fetchMs = 0.2, .osTotals = [&passed, &counted](int) {
+      std::uint64_t windows = 0;
+      // 100 ms and 100 KB a window of whatever is a time or bytes, and 100 of what happens.
+      SimulatedRank rank({.fetchMs = 0.2, .osTotals = [&passed, &windows](int) {
                             passed += std::chrono::milliseconds(300);
                             OsTotals totals{ThreadTimes{passed, passed}, {}};
-                            counted += 100'000;
+                            ++windows;
                             for (const OsCounter counter : allOsCounters()) {
-                              totals.counters[counter] = counted;
+                              const bool large = isTime(counter) || totalField(counter).ends_with("bytes");
+                              totals.counters[counter] = isState(counter) ? 100 : windows * (large ? 100'000 : 100);
                             }
                             return totals;
                           }});
@@ -56,8 +59,8 @@ TEST(MonitorRate, staysBelowAKilobyteASecond) {
       EXPECT_LT(static_cast<double>(rank.exchange->bytesSent) / 60, 1024.0)
           << buckets << " collectives in steps of " << stepMs << " ms";
       EXPECT_TRUE(rank.exchange->messages<StepWindow>().back().runDelayUs) << "evidence is told too";
-      const auto windows = rank.exchange->messages<StepWindow>();
-      EXPECT_TRUE(std::any_of(windows.begin(), windows.end(),
+      const auto told = rank.exchange->messages<StepWindow>();
+      EXPECT_TRUE(std::any_of(told.begin(), told.end(),
                               [](const StepWindow& window) { return window.os[OsCounter::kReadBytes] == 100'000U; }));
     }
   }

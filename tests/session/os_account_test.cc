@@ -1,6 +1,7 @@
 // What is read, from a tree of files that the test writes; and on the kernel that the tests run on.
 #include "backend/session/os_account.h"
 
+#include <dlfcn.h>
 #include <fcntl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,6 +18,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/fakes/damage.h"
+#include "tests/fakes/fake_nvml.h"
 #include "tests/fakes/proc_tree.h"
 
 namespace straggler {
@@ -42,7 +44,7 @@ TEST_F(OsAccountTest, everythingThatTheKernelGivesIsRead) {
   const OsTotals totals = account_.totals(ProcTree::kThread);
   EXPECT_EQ(totals.thread, (ThreadTimes{Duration(677840), Duration(40981)}));
   const std::vector<std::optional<std::uint64_t>> expected = {
-      100, 20, 3, 40'000, std::nullopt, 4096, 7000, 50, 60, 70, 1, 3, 4, 5, 6, 8, 9000};
+      100, 20, 3, 40'000, std::nullopt, 4096, 7000, 50, 60, 70, 1, 3, 4, 5, 6, 8, 9000, {}, {}, {}, {}};
   for (const OsCounter counter : allOsCounters()) {
     EXPECT_EQ(totals.counters[counter], expected[static_cast<std::size_t>(counter)]) << totalField(counter);
   }
@@ -197,13 +199,34 @@ TEST_F(OsAccountTest, totalsOfAnotherGroupAreNoContinuation) {
   tree_.write("/proc/self/cgroup", "0::/pod/other\n");
   tree_.write("/sys/fs/cgroup/pod/other/cpu.stat", "nr_throttled 1000\nthrottled_usec 1\n");
   std::vector<std::optional<std::uint64_t>> seen;
-  for (int round = 1; round < 2 * OsAccount::kGroupsEvery; ++round) {
+  for (int round = 1; round < 2 * OsAccount::kLookEvery; ++round) {
     const auto throttles = counters()[OsCounter::kQuotaThrottles];
     if (seen.empty() || seen.back() != throttles) {
       seen.push_back(throttles);
     }
   }
   EXPECT_EQ(seen, (std::vector<std::optional<std::uint64_t>>{8, std::nullopt, 1000}));
+}
+
+// ---- The device ----
+
+TEST_F(OsAccountTest, stateOfTheDeviceIsThatOfTheReading) {
+  auto& fake = *static_cast<FakeNvml*>(dlsym(dlopen(STRAGGLER_FAKE_NVML, RTLD_NOW), "fakeNvml"));
+  fake = {};
+  fake.devices = 1;
+  fake.device[0] = {.minorNumber = 0, .smClockMhz = 1980, .temperatureC = 61, .reasons = 0x20};
+  tree_.write("/dev/nvidiactl", "");
+  tree_.write("/proc/self/fd/0", "");
+  std::filesystem::create_symlink("/dev/nvidia0", tree_.root() + "/proc/self/fd/9");
+  OsAccount account(tree_.root(), STRAGGLER_FAKE_NVML);
+  const OsCounters before = account.totals(ProcTree::kThread).counters;
+  EXPECT_EQ(before[OsCounter::kSmClock], 1980U);
+  fake.device[0].smClockMhz = 1200;
+  const OsCounters now = account.totals(ProcTree::kThread).counters.since(before);
+  EXPECT_EQ(now[OsCounter::kSmClock], 1200U) << "no difference";
+  EXPECT_EQ(now[OsCounter::kDeviceTemperature], 61U);
+  EXPECT_EQ(now[OsCounter::kDeviceSlowedByHeat], 1U);
+  EXPECT_EQ(now[OsCounter::kDeviceSlowedByPower], 0U);
 }
 
 // ---- Damage, and the kernel here ----

@@ -54,7 +54,8 @@ TEST(ProcText, numberIsWholeAndFits) {
 
 TEST(ProcText, valueIsThatOfTheLineOfItsName) {
   EXPECT_EQ(valueOf(kStatus, "nonvoluntary_ctxt_switches:"), 56U);
-  EXPECT_EQ(valueOf(kStatus, "voluntary_ctxt_switches:"), 1234U) << "not the end of the other's name";
+  EXPECT_EQ(valueOf(kStatus, "voluntary_ctxt_switches:"), 1234U);
+  EXPECT_FALSE(valueOf("nonvoluntary_ctxt_switches:\t5\n", "voluntary_ctxt_switches:")) << "the end of another's name";
   EXPECT_EQ(valueOf(kIo, "read_bytes:"), 4096U);
   EXPECT_EQ(valueOf("nr_periods 9\nnr_throttled 4\n", "nr_throttled"), 4U);
   EXPECT_FALSE(valueOf(kIo, "read"));
