@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "jobs"))
 import launch
+
 from torch_straggler.injection_rule import delays, parse
 
 
