@@ -7,6 +7,7 @@ for itself. Sources and what each sees: README.md.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -145,12 +146,16 @@ def run_lengths(values: NDArray[np.float64], hazard: float = HAZARD) -> NDArray[
     return lengths
 
 
-def changes(values: NDArray[np.float64]) -> Iterator[tuple[int, int]]:
+def changes(values: NDArray[np.float64]) -> tuple[tuple[int, int], ...]:
     """Where the values change, and where that was seen: the most probable run has become shorter by more than ten."""
-    lengths = run_lengths(values)
-    for place in range(1, len(values)):
-        if lengths[place] < lengths[place - 1] - 10 and lengths[place] < LONGEST_RUN - 10:
-            yield place - int(lengths[place]) + 1, place
+    return _changes(values.tobytes())
+
+
+@functools.lru_cache(maxsize=4)  # every threshold of a rule asks for the same ones
+def _changes(values: bytes) -> tuple[tuple[int, int], ...]:
+    lengths = run_lengths(np.frombuffer(values))
+    shorter = (np.diff(lengths) < -10) & (lengths[1:] < LONGEST_RUN - 10)
+    return tuple((int(place - lengths[place]) + 1, int(place)) for place in np.nonzero(shorter)[0] + 1)
 
 
 def _named_at_changes(seen: Seen, least_rise: float) -> Iterator[Naming]:

@@ -36,7 +36,7 @@ from scoring import Result
 from seen import Seen, load
 
 HERE = Path(__file__).resolve().parent
-MULTIPLIERS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 3.0, 5.0, 10.0)
+MULTIPLIERS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 QUICK = ("D2 20%", "D6", "D3 20%", "clean")
 QUICK_STEPS = 160
 TRIES = 2  # of a launch that fails
@@ -99,22 +99,20 @@ def read(lines: Path) -> list[dict[str, Any]]:
 def replay(results: Sequence[Result], records: Path, lines: Path) -> tables.Replays:
     """Whom each rule, and ours, names in each run, at each multiplier. What is in the lines is not calculated again,
     and is all there is of a run whose records are gone."""
-    known: tables.Replays = {(line["key"], line["rule"], line["multiplier"]): line["named"] for line in read(lines)}
+    known = {(line["key"], line["rule"]): line["named"] for line in read(lines)}
     with lines.open("a") as file:
         for result in results:
             folder = records / "runs" / result["folder"]
-            every = [(rule, m) for rule in (tables.OURS, *baselines.RULES) for m in MULTIPLIERS]
-            wanted = [(rule, m) for rule, m in every if (result["key"], rule, m) not in known]
+            wanted = [rule for rule in (tables.OURS, *baselines.RULES) if (result["key"], rule) not in known]
             if not wanted or not (folder / "seen.npz").exists():
                 continue
             seen = load(folder / "seen.npz")
-            for rule, multiplier in wanted:
-                found = _named(rule, multiplier, result, seen, folder)
-                if found is not None:
-                    known[result["key"], rule, multiplier] = found
-                    line = {"key": result["key"], "rule": rule, "multiplier": multiplier, "named": found}
-                    file.write(json.dumps(line) + "\n")
-    return known
+            for rule in wanted:
+                found = {str(multiplier): _named(rule, multiplier, result, seen, folder) for multiplier in MULTIPLIERS}
+                if None not in found.values():
+                    known[result["key"], rule] = found
+                    file.write(json.dumps({"key": result["key"], "rule": rule, "named": found}) + "\n")
+    return {(key, rule, float(m)): named for (key, rule), at in known.items() for m, named in at.items()}
 
 
 def _named(rule: str, multiplier: float, result: Result, seen: Seen, folder: Path) -> list[list[float]] | None:
@@ -122,7 +120,7 @@ def _named(rule: str, multiplier: float, result: Result, seen: Seen, folder: Pat
     if rule != tables.OURS:
         return [[naming.rank, naming.step] for naming in baselines.named(rule, seen, result["job"], multiplier)]
     found = again.named(folder, multiplier)
-    return None if found is None else [[rank, scoring.job_step(result, step)] for rank, step in found]
+    return None if found is None else [[rank, round(scoring.job_step(result, step), 1)] for rank, step in found]
 
 
 def report(options: argparse.Namespace, lines: Path) -> None:

@@ -186,7 +186,7 @@ def draw(results: Sequence[Result], replays: Replays, path: Path) -> None:
         _draw_roc(left, results, replays, rule, f"C{number}")
     left.set(xlabel="quiet runs in which a rank was named", ylabel="late ranks named, and nobody else",
              xlim=(-0.02, 1.02), ylim=(-0.02, 1.02))  # fmt: skip
-    left.legend(fontsize=8)
+    figure.legend(*left.get_legend_handles_labels(), loc="outside upper center", fontsize=8, ncols=5)
     _draw_times(right, results, replays, rules)
     figure.savefig(path, dpi=150)
     pyplot.close(figure)
@@ -196,7 +196,8 @@ def _draw_roc(axes: Any, results: Sequence[Result], replays: Replays, rule: str,
     """The published threshold as a mark, the others as a line."""
     multipliers = sorted({m for _, name, m in replays if name == rule} | {1.0})
     points = [point for m in multipliers if (point := roc(results, replays, rule, m)) is not None]
-    axes.plot(*zip(*sorted(points), strict=True), color=color, linewidth=1) if len(points) > 1 else None
+    if len(points) > 1:
+        axes.plot(*zip(*points, strict=True), color=color, linewidth=1)
     if (point := roc(results, replays, rule, 1.0)) is not None:
         axes.plot(*point, "*" if rule == OURS else "o", color=color, label=rule, markersize=12 if rule == OURS else 6)
 
@@ -226,3 +227,5 @@ def _draw_times(axes: Any, results: Sequence[Result], replays: Replays, rules: S
         axes.plot(*zip(*known, strict=True), "k--", label="least possible, by steps")
         axes.legend(fontsize=8)
     axes.set(xscale="log", yscale="log", xlabel="delay, share of the base", ylabel="steps to name, median")
+    axes.set_xticks(shares, [f"{share:.0%}" for share in shares], minor=False)
+    axes.minorticks_off()

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "bench" / "scoreboard"))
@@ -153,6 +153,7 @@ def test_verification_wants_a_tenth_more() -> None:
 # ---- Thresholds ------------------------------------------------------------------------------------------------------
 
 
+@settings(deadline=None, max_examples=40)  # the machine may be busy
 @given(ms=st.floats(0, 40), where=st.sampled_from(("input", "forward", "backward")))
 @pytest.mark.parametrize("rule", [name for name in baselines.RULES if not name.startswith("change")])
 def test_a_higher_threshold_names_nobody_more(rule: str, ms: float, where: str) -> None:
