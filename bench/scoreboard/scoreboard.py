@@ -7,9 +7,10 @@
     .venv/bin/python bench/scoreboard/scoreboard.py --report
 
 Into the folder go `results-SEEDS.jsonl`, a line for each run as soon as its launch has ended; `replays-SEEDS.jsonl`,
-whom each rule names in it; and `table-SEEDS.md` and `figure-SEEDS.svg`. What was recorded of the runs, which the rules
-are fed with, goes into `--records`. A run that is in the results is not run again: a scoreboard that was stopped goes
-on. `--report` runs nothing.
+whom each rule names in it; `fed-SEEDS.jsonl`, what ours says of parts of it, and of runs made up with its noise;
+`table-SEEDS.md` and `figure-SEEDS.svg`. What was recorded of the runs, which all of them are fed with, goes into
+`--records`. A run that is in the results is not run again: a scoreboard that was stopped goes on. `--report` runs
+nothing.
 """
 
 from __future__ import annotations
@@ -123,15 +124,35 @@ def _named(rule: str, multiplier: float, result: Result, seen: Seen, folder: Pat
     return None if found is None else [[rank, round(scoring.job_step(result, step), 1)] for rank, step in found]
 
 
+def feed(results: Sequence[Result], records: Path, lines: Path) -> list[Result]:
+    """What ours says of parts of the runs, and of runs made up with the noise of the clean ones. As with `replay`, what
+    is in the lines is not fed again."""
+    known = read(lines)
+    done = {line["of"] for line in known}
+    with lines.open("a") as file:
+        for result in results:
+            folder = records / "runs" / result["folder"]
+            if not again.is_possible() or result["key"] in done or not (folder / "job.jsonl").exists():
+                continue
+            found = list(again.parts(result, folder))
+            if found and result["delay"] == "clean":
+                found += again.made_up(result, folder)
+            found = [line | {"of": result["key"]} for line in found]
+            file.writelines(json.dumps(line) + "\n" for line in found)
+            known += found
+    return known
+
+
 def report(options: argparse.Namespace, lines: Path) -> None:
     results = read(lines)
     if not results:
         print("no runs to report of")
         return
     replays = replay(results, options.records, options.out / f"replays-{options.seeds}.jsonl")
-    tables.report(results, replays, options.seeds, sys.stdout, markdown=False)
+    fed = feed(results, options.records, options.out / f"fed-{options.seeds}.jsonl")
+    tables.report(results, fed, replays, options.seeds, sys.stdout, markdown=False)
     with (options.out / f"table-{options.seeds}.md").open("w") as file:
-        tables.report(results, replays, options.seeds, file, markdown=True)
+        tables.report(results, fed, replays, options.seeds, file, markdown=True)
     if importlib.util.find_spec("matplotlib") is not None:
         tables.draw(results, replays, options.out / f"figure-{options.seeds}.svg")
 

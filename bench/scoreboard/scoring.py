@@ -98,15 +98,15 @@ def late_ms(result: Result) -> float:
     return float(result["longer_ms"] if injected is None else injected)
 
 
-def has_to_be_named(result: Result) -> bool:
+def has_to_be_named(result: Result, least_steps: int = LEAST_STEPS) -> bool:
     """An excess of at least 1 ms and 2 % of the step, in a run of at least 400 steps."""
     least = max(LEAST_MS, LEAST_SHARE * result["step_ms"])
-    return truth(result).blames and late_ms(result) >= least and result["steps"] >= LEAST_STEPS
+    return truth(result).blames and late_ms(result) >= least and result["steps"] >= least_steps
 
 
-def recall(results: Iterable[Result]) -> Share:
+def recall(results: Iterable[Result], least_steps: int = LEAST_STEPS) -> Share:
     """Of the runs in which a rank has to be named: those in which it was."""
-    eligible = [result for result in results if has_to_be_named(result)]
+    eligible = [result for result in results if has_to_be_named(result, least_steps)]
     return Share(sum(hit(result) is not None for result in eligible), len(eligible))
 
 
@@ -295,8 +295,8 @@ def gates(results: Sequence[Result]) -> list[Gate]:
     lost = median(None if error is None else abs(error) for error in map(lost_error, eligible))
     abstained = silent.abstained / silent.windows if silent.windows else None
     return [
-        Gate("recall", _share(found), "99 %", _reaches(found.value, 0.99)),
-        Gate("precision", _share(right), "99.5 %", _reaches(right.value, 0.995)),
+        Gate("recall", share_text(found), "99 %", _reaches(found.value, 0.99)),
+        Gate("precision", share_text(right), "99.5 %", _reaches(right.value, 0.995)),
         Gate(
             "ranks named where nobody is to blame",
             f"{silent.alarms} in {silent.collectives} collectives of {silent.runs} runs; "
@@ -310,9 +310,9 @@ def gates(results: Sequence[Result]) -> list[Gate]:
         Gate("time to name over the bound, by steps", _number(ratios["steps"]), "at most 1.5, median",
              _within(ratios["steps"], 1.5)),
         Gate("steps to name 20 %", _number(at_20), "3, median", _within(at_20, 3)),
-        Gate("cause right, where one was told", _share(cause), "97 %", _reaches(cause.value, 0.97)),
+        Gate("cause right, where one was told", share_text(cause), "97 %", _reaches(cause.value, 0.97)),
         Gate("lost time, told over injected: error", _number(lost, "{:.1%}"), "5 %, median", _within(lost, 0.05)),
-        Gate("runs in which a victim was named", _share(blamed), "at most 1 %", _within(blamed.value, 0.01)),
+        Gate("runs in which a victim was named", share_text(blamed), "at most 1 %", _within(blamed.value, 0.01)),
     ]  # fmt: skip
 
 
@@ -328,7 +328,7 @@ def _within(value: float | None, most: float) -> bool:
     return value is not None and value <= most
 
 
-def _share(share: Share) -> str:
+def share_text(share: Share) -> str:
     if share.value is None:
         return "no run"
     low, high = share.interval

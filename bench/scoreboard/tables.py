@@ -68,12 +68,17 @@ def groups(results: Sequence[Result]) -> list[tuple[str, float, list[Result]]]:
 # ---- Tables ----------------------------------------------------------------------------------------------------------
 
 
-def report(results: Sequence[Result], replays: Replays, seeds: str, out: TextIO, markdown: bool) -> None:
+def report(
+    results: Sequence[Result], fed: Sequence[Result], replays: Replays, seeds: str, out: TextIO, markdown: bool
+) -> None:
     writer = Writer(out, markdown)
     writer.text(f"{len(results)} runs, seeds for {seeds}")
     writer.text("Gates")
     gates = [(g.what, g.reached, g.needed, "pass" if g.passed else "FAIL") for g in scoring.gates(results)]
     writer.table(("what", "reached", "needed", ""), gates)
+    if fed:
+        writer.text(f"{OURS}, fed with recorded windows again; no gate is judged by it")
+        writer.table(FED_COLUMNS, _fed(results, fed))
     writer.text("Runs with the right rank named and nobody else; D5 to D9 and clean: with nobody named")
     rules = [OURS, *(rule for rule in RULES if any(key[1] == rule for key in replays))]
     writer.table(("delay", "size", "of", *rules), _by_delay(results, rules, replays))
@@ -83,6 +88,36 @@ def report(results: Sequence[Result], replays: Replays, seeds: str, out: TextIO,
     writer.table(("job", *(f"{ranks} ranks" for ranks in (2, 4, 8))), _by_job(results))
     writer.text("Cause: true in the rows, told in the columns")
     writer.table(*_confusion(results))
+
+
+FED_COLUMNS = (
+    "what",
+    "number",
+    "recall",
+    "precision",
+    "where nobody is to blame",
+    "a victim named",
+    "D1 20 %: windows to name",
+)
+
+
+def _fed(results: Sequence[Result], fed: Sequence[Result]) -> Iterable[Sequence[str]]:
+    """Parts of the runs, and runs made up with the noise of the clean ones, under the runs themselves."""
+    made_up = [line for line in fed if line["key"].startswith("made up")]
+    parts = [line for line in fed if not line["key"].startswith("made up")]
+    for what, own in (("runs", results), ("parts of them", parts), ("made-up runs", made_up)):
+        silent = scoring.quiet(own)
+        whole = [line for line in own if (line["delay"], line["share"]) == ("D1", 0.2) and line["since"] > 0]
+        to_name = scoring.median(scoring.windows_to_name(line) for line in whole)
+        yield (
+            what,
+            str(len(own)),
+            scoring.share_text(scoring.recall(own, least_steps=0)),
+            scoring.share_text(scoring.precision(own)),
+            f"{silent.alarms} named in {silent.runs}",
+            scoring.share_text(scoring.victims(own)),
+            "-" if to_name is None else f"{to_name:.1f}",
+        )
 
 
 def _size(share: float) -> str:

@@ -191,6 +191,68 @@ def test_a_run_of_which_no_window_can_be_judged_names_nobody(monkeypatch: pytest
     assert again.named(Path("run"), 1.0) == []
 
 
+def test_a_part_of_a_run_is_a_session_of_its_own() -> None:
+    window = [{"type": "window", "first_step": first, "rank": rank} for first in range(0, 420, 10) for rank in range(2)]
+    before = [{"type": kind} for kind in ("session", "rank", "group", "counters", "arrivals")]
+    whole = (
+        before + window[:13] + [{"type": "arrivals", "n": 1}, {"type": "verdict"}] + window[13:] + [{"type": "report"}]
+    )
+    found = again.part(whole, 60)
+    assert [record["type"] for record in found[:3]] == ["session", "rank", "group"]
+    steps = [record["first_step"] for record in found if record["type"] == "window"]
+    assert steps == [first for first in range(0, again.PART_STEPS, 10) for _ in range(2)]
+    assert [record for record in found[3:] if record["type"] != "window"] == [{"type": "arrivals", "n": 1}]
+    assert whole[5]["first_step"] == 0 and window[12]["first_step"] == 60  # nothing is changed in place
+    assert again.part(whole, 1000) == []
+
+
+def rescored(*verdicts: tuple[str, tuple[int, ...], int], window: int = 10) -> Any:
+    told = [SimpleNamespace(kind=kind, ranks=ranks, cause="host_input", step=step) for kind, ranks, step in verdicts]
+    return SimpleNamespace(verdicts=told, window=window, windows=24, windows_incomplete=0)
+
+
+def test_in_a_part_the_rank_is_late_since_the_same_step(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        again.torch_straggler, "rescore", lambda path: rescored(("straggler", (1,), 139)), raising=False
+    )
+    (tmp_path / "job.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records()))
+    found = list(again.parts(result(), tmp_path))
+    assert [line["since"] for line in found] == [max(0, CASE.begins - start) for start in again.PART_STARTS]
+    assert all(scoring.hit(line) is not None and scoring.has_to_be_named(line, 0) for line in found)
+    assert not list(again.parts(result() | {"counted_steps": 1680}, tmp_path))
+
+
+def test_made_up_runs_are_like_a_clean_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def made(description: str, like: Path) -> Any:
+        asked.append(description)
+        return (
+            rescored(("straggler", (1,), 109)) if "delay=D1" in description and "rank=1" in description else rescored()
+        )
+
+    monkeypatch.setattr(again.torch_straggler, "rescore_synthetic", made, raising=False)
+    clean = result() | {"delay": "clean", "share": 0.0, "culprit": None, "injected_ms": None}
+    found = list(again.made_up(clean, Path("run")))
+    assert len(found) == len(asked) == 2 * 6 + again.QUIET_SEEDS * 5
+    assert "windows=42,from_step=80,delay=D1,ms=6,rank=0,seed=5" in asked
+    assert len({text.split("seed=")[1] for text in asked}) == len(asked)
+    right = [line for line in found if line["delay"] == "D1" and line["culprit"] == 1]
+    assert [scoring.windows_to_name(line) for line in right] == [3.0] * 4
+    assert scoring.quiet(found).runs == 15 and scoring.quiet(found).alarms == 0
+
+
+def test_what_was_fed_is_kept_and_not_fed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(again.torch_straggler, "rescore", lambda path: rescored(), raising=False)
+    folder, lines = tmp_path / "runs" / "run", tmp_path / "fed.jsonl"
+    folder.mkdir(parents=True)
+    (folder / "job.jsonl").write_text("".join(json.dumps(record) + "\n" for record in records()))
+    found = scoreboard.feed([result()], tmp_path, lines)
+    assert len(found) == len(again.PART_STARTS) and scoreboard.read(lines) == found
+    assert scoreboard.feed([result()], tmp_path, lines) == found
+    assert [row[:2] for row in tables._fed([result(named(119))], found)][:2] == [("runs", "1"), ("parts of them", "4")]
+
+
 def loop_options(tmp_path: Path, **other: Any) -> Any:
     return options(only=["D6", "clean"], hours=1.0, out=tmp_path, records=tmp_path, **other)
 
@@ -253,7 +315,7 @@ def test_the_tables_begin_with_the_backward_and_then_rank_0s_duty(tmp_path: Path
     duty = result() | {"key": "duty", "delay": "D6", "share": 0.0, "culprit": None, "injected_ms": None}
     replays = {(result()["key"], "mean x 2.0", 1.0): [], ("duty", "mean x 2.0", 1.0): [[0, 69]]}
     out = io.StringIO()
-    tables.report([duty, result(named(119))], replays, "score", out, markdown=True)
+    tables.report([duty, result(named(119))], [], replays, "score", out, markdown=True)
     rows = [line for line in out.getvalue().splitlines() if line.startswith(("| D2:", "| D6:"))]
     assert [[cell.strip() for cell in row.split("|")[2:6]] for row in rows] == [
         ["20%", "1", "1", "0"],
