@@ -14,7 +14,7 @@ from dataclasses import dataclass
 STEPS = 420
 BASE_MS = 30.0
 EARLIEST, LATEST = 60, 100  # the first late step is drawn from these
-SESSIONS_A_LAUNCH = 8
+SESSIONS_A_LAUNCH = 12
 LAYOUTS = {"ddp": (2, 4, 8), "fsdp": (2, 4, 8), "tensor_by_data": (4, 8), "pipeline": (2, 4, 8)}
 MICRO_BATCHES = {"pipeline": 4}  # backwards a step, where it is more than one
 SEEDS = ("tune", "score")

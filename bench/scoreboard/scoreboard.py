@@ -39,7 +39,7 @@ from seen import Seen, load
 HERE = Path(__file__).resolve().parent
 MULTIPLIERS = (0.05, 0.1, 0.2, 0.35, 0.5, 0.7, 1.0, 1.4, 2.0, 4.0)
 QUICK = ("D2 20%", "D6", "D3 20%", "clean")
-QUICK_STEPS = 160
+QUICK_STEPS = 120
 TRIES = 2  # of a launch that fails
 
 

@@ -149,7 +149,7 @@ def test_some_can_be_chosen() -> None:
 def test_the_quick_ones_are_short_and_of_every_job() -> None:
     quick = [case for launch in scoreboard.plan(options(quick=True), set()) for case in launch.cases]
     assert {case.job for case in quick} == set(cases.LAYOUTS)
-    assert sum(case.steps * (case.base_ms + 20) / 1e3 for case in quick) < 150
+    assert sum(case.steps * (case.base_ms + 20) / 1e3 for case in quick) < 100
 
 
 def test_whom_a_rule_named_is_kept_and_outlives_the_records(tmp_path: Path) -> None:
