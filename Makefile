@@ -5,6 +5,7 @@
 # make conformance   torch's own distributed tests on gloo and through the wrapper, at 2 and 4 processes, compared
 # make bench   the micro benches of the core
 # make bench-mitigation   late ranks with mitigation and without, and peers: hours (BENCH_OPTIONS=--quick: minutes)
+# make scoreboard   real runs with known culprits, scored, beside other tools' rules: three hours (BOARD_OPTIONS=--quick: minutes)
 # make clean   remove what builds and tests made; .venv stays
 
 SHELL := /bin/bash
@@ -12,9 +13,10 @@ PYTHON ?=
 TORCH ?= torch
 DEMO_RANK ?= 2
 BENCH_OPTIONS ?= --rounds 7
+BOARD_OPTIONS ?=
 export PYTHON TORCH DEMO_RANK
 
-.PHONY: demo test conformance setup lint format bench bench-mitigation clean
+.PHONY: demo test conformance setup lint format bench bench-mitigation scoreboard clean
 
 demo: setup
 	@.venv/bin/python examples/demo.py
@@ -45,6 +47,10 @@ bench-mitigation: setup
 	@.venv/bin/python bench/mitigation/mitigation.py $(BENCH_OPTIONS)
 	@.venv/bin/python bench/mitigation/healthy.py $(if $(findstring --quick,$(BENCH_OPTIONS)),--rounds 60,--json \
 	  bench/mitigation/results/healthy.json)
+
+scoreboard: setup
+	@.venv/bin/python tooling/requirements.py bench | xargs -d '\n' .venv/bin/python -m pip install --quiet
+	@.venv/bin/python bench/scoreboard/scoreboard.py $(BOARD_OPTIONS)
 
 clean:
 	rm -rf build .hypothesis .mypy_cache .pytest_cache .ruff_cache
