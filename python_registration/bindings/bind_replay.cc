@@ -166,7 +166,7 @@ int checkedWindow(int window, const char* whose) {
   return window;
 }
 
-int windowOf(const py::dict& session) { return checkedWindow(get<int>(session, "window"), "the session's window"); }
+int stepsAWindow(const py::dict& session) { return checkedWindow(get<int>(session, "window"), "the session's window"); }
 
 std::vector<int> ranksOf(const py::dict& session) {
   auto ranks = get<std::vector<int>>(session, "ranks");
@@ -178,7 +178,8 @@ std::vector<int> ranksOf(const py::dict& session) {
 
 class Replay {
  public:
-  explicit Replay(const py::dict& session) : model_(ranksOf(session), windowOf(session), detectorOptions(session)) {}
+  explicit Replay(const py::dict& session)
+      : model_(ranksOf(session), stepsAWindow(session), detectorOptions(session)) {}
 
   bool line(const py::dict& line) {
     bool used = false;
@@ -219,7 +220,7 @@ DetectorOptions changed(DetectorOptions options, const Texts& texts) {
 class Rescoring {
  public:
   Rescoring(const py::dict& session, const Texts& texts, std::optional<int> window)
-      : Rescoring(ranksOf(session), windowOf(session), changed(detectorOptions(session), texts), window) {}
+      : Rescoring(ranksOf(session), stepsAWindow(session), changed(detectorOptions(session), texts), window) {}
 
   static std::unique_ptr<Rescoring> ofSynthetic(const std::string& text, const Texts& texts,
                                                 std::optional<int> window) {
@@ -307,7 +308,7 @@ class Rescoring {
 // The noise of a session's records, as the description of synthetic windows.
 class Fit {
  public:
-  explicit Fit(const py::dict& session) : fit_(ranksOf(session), windowOf(session)) {}
+  explicit Fit(const py::dict& session) : fit_(ranksOf(session), stepsAWindow(session)) {}
 
   bool line(const py::dict& line) {
     bool used = false;
