@@ -107,17 +107,60 @@ RunNoise measureRows(const std::vector<WindowRow>& rows) {
   return noise;
 }
 
-// To a tenth of a microsecond: what is shown is what is meant.
-double rounded(double milliseconds) { return std::round(1e4 * milliseconds) / 1e4; }
-
-// A job of as many ranks, without a delay, long enough that its figures hardly move with the seed.
+// A job of as many ranks, without a delay and without what changes slowly, long enough that its figures hardly move with
+// the seed.
 SyntheticSpec trialOf(const SyntheticSpec& spec) {
   SyntheticSpec trial = spec;
   trial.delay = Delay::kNone;
   trial.rank = 0;
+  trial.slowMs = 0;
   trial.ranks = std::min(spec.ranks, kTriedRanks);
   trial.windows = 1 + kTriedShares / trial.ranks;
   return trial;
+}
+
+// As if a rank's excess were its own noise, and pauses had no part in it.
+SyntheticSpec firstGuess(const RunNoise& noise, std::int64_t ranks, std::int64_t steps) {
+  SyntheticSpec spec;
+  spec.ranks = ranks;
+  spec.windows = static_cast<std::int64_t>(noise.windows);
+  spec.steps = steps;
+  spec.baseMs = noise.baseMs;
+  spec.transferMs = noise.transferMs;
+  spec.spreadMs = noise.spreadMs;
+  spec.pauseShare = noise.pauseShare;
+  spec.pauseMs = std::max(noise.pauseMs, 0.001);
+  spec.pauseTail = noise.pauseTail;
+  spec.noiseMs = noise.withinMs * std::sqrt(static_cast<double>(steps)) / kMedianFactor;
+  return spec;
+}
+
+double beyond(double all, double own) { return std::max(0.0, all * all - own * own); }
+
+// The steps' own noise first, with nothing slow; then what the windows vary beyond it, and how much of that is left from
+// one window to the next.
+void improve(SyntheticSpec& spec, const RunNoise& wanted) {
+  SyntheticSpec trial = trialOf(spec);
+  const RunNoise still = measure(trial);
+  spec.noiseMs *= still.withinMs > 0 ? wanted.withinMs / still.withinMs : 1;
+  const double slow = beyond(wanted.totalMs, still.totalMs);
+  const double moved = beyond(wanted.betweenMs, still.betweenMs);
+  const double kept = slow > 0 ? std::clamp(1 - moved / slow, 0.0, 0.99) : 0;
+  spec.slowWindows = kept > 0.001 ? -1 / std::log(kept) : 0.1;
+  trial.slowMs = spec.slowMs > 0 ? spec.slowMs : std::sqrt(slow);
+  trial.slowWindows = spec.slowWindows;
+  const double made = beyond(measure(trial).totalMs, still.totalMs);
+  spec.slowMs = made > 0 ? trial.slowMs * std::sqrt(slow / made) : 0;
+}
+
+// To a tenth of a microsecond: what is shown is what is meant.
+void roundAll(SyntheticSpec& spec) {
+  for (double SyntheticSpec::*value :
+       {&SyntheticSpec::baseMs, &SyntheticSpec::transferMs, &SyntheticSpec::noiseMs, &SyntheticSpec::spreadMs,
+        &SyntheticSpec::slowMs, &SyntheticSpec::slowWindows, &SyntheticSpec::pauseShare, &SyntheticSpec::pauseMs,
+        &SyntheticSpec::pauseTail}) {
+    spec.*value = std::round(1e4 * spec.*value) / 1e4;
+  }
 }
 
 }  // namespace
@@ -134,7 +177,7 @@ void NoiseFit::apply(const Frame& frame) {
     const auto* window = std::get_if<StepWindow>(&message);
     // The first window holds the job's warm-up, and the last may be short.
     if (window == nullptr || window->firstStep < steps_ || window->selfUs.size() != static_cast<std::size_t>(steps_) ||
-        rows_.size() >= kMaxWindows) {
+        full()) {
       continue;
     }
     RankWindow share;
@@ -160,41 +203,11 @@ std::optional<SyntheticSpec> NoiseFit::like() const {
   if (!noise || ranks_.size() < 2) {
     return std::nullopt;
   }
-  SyntheticSpec spec;
-  spec.ranks = static_cast<std::int64_t>(ranks_.size());
-  spec.windows = static_cast<std::int64_t>(rows_.size());
-  spec.steps = steps_;
-  spec.baseMs = noise->baseMs;
-  spec.transferMs = noise->transferMs;
-  spec.spreadMs = noise->spreadMs;
-  spec.pauseShare = noise->pauseShare;
-  spec.pauseMs = std::max(noise->pauseMs, 0.001);
-  spec.pauseTail = noise->pauseTail;
-  spec.noiseMs = noise->withinMs * std::sqrt(static_cast<double>(steps_)) / kMedianFactor;
-  spec.slowMs = 0;
+  SyntheticSpec spec = firstGuess(*noise, static_cast<std::int64_t>(ranks_.size()), steps_);
   for (int i = 0; i < kTries; ++i) {
-    SyntheticSpec quick = trialOf(spec);
-    quick.slowMs = 0;
-    const RunNoise still = measure(quick);
-    spec.noiseMs *= still.withinMs > 0 ? noise->withinMs / still.withinMs : 1;
-    // What is beyond the steps' own noise, and how much of it is left from one window to the next.
-    const auto beyond = [](double all, double own) { return std::max(0.0, all * all - own * own); };
-    const double slow = beyond(noise->totalMs, still.totalMs);
-    const double moved = beyond(noise->betweenMs, still.betweenMs);
-    const double kept = slow > 0 ? std::clamp(1 - moved / slow, 0.0, 0.99) : 0;
-    spec.slowWindows = kept > 0.001 ? -1 / std::log(kept) : 0.1;
-    // A rank's own slow change counts a little more in its excess, by that of its peers' median.
-    quick.slowMs = spec.slowMs > 0 ? spec.slowMs : std::sqrt(slow);
-    quick.slowWindows = spec.slowWindows;
-    const double made = beyond(measure(quick).totalMs, still.totalMs);
-    spec.slowMs = made > 0 ? quick.slowMs * std::sqrt(slow / made) : 0;
+    improve(spec, *noise);
   }
-  for (double SyntheticSpec::*value :
-       {&SyntheticSpec::baseMs, &SyntheticSpec::transferMs, &SyntheticSpec::noiseMs, &SyntheticSpec::spreadMs,
-        &SyntheticSpec::slowMs, &SyntheticSpec::slowWindows, &SyntheticSpec::pauseShare, &SyntheticSpec::pauseMs,
-        &SyntheticSpec::pauseTail}) {
-    spec.*value = rounded(spec.*value);
-  }
+  roundAll(spec);
   return spec;
 }
 

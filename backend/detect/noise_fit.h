@@ -18,6 +18,7 @@
 // A run without a straggler is wanted: a rank that is always late counts as spread, one that becomes late as slow.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -44,7 +45,9 @@ struct RunNoise {
 class NoiseFit {
  public:
   static constexpr std::size_t kMinWindows = 10;
-  static constexpr std::size_t kMaxWindows = 1000; // the rest of a run is not looked at
+  // The rest of a run is not looked at.
+  static constexpr std::size_t kMaxWindows = 1000;
+  static constexpr std::size_t kMaxShares = std::size_t{1} << 17;  // windows of single ranks: 30 MB
 
   // `ranks`: global, ascending.
   NoiseFit(std::vector<int> ranks, int stepsPerWindow);
@@ -56,6 +59,10 @@ class NoiseFit {
   std::optional<SyntheticSpec> like() const;
 
  private:
+  bool full() const {
+    return rows_.size() >= std::clamp(kMaxShares / std::max(ranks_.size(), std::size_t{1}), kMinWindows, kMaxWindows);
+  }
+
   std::vector<int> ranks_;
   std::int64_t steps_;
   WindowTable table_;

@@ -156,33 +156,37 @@ double SyntheticRun::delayMs(std::int64_t rank, std::int64_t step) {
   }
 }
 
-double SyntheticRun::selfMs(std::size_t rank, std::int64_t step) {
-  return std::max(0.0, spec_.baseMs + spreadMs_[rank] + slowMs_[rank] + spec_.noiseMs * normal_(random_) + pauseMs() +
-                           delayMs(static_cast<std::int64_t>(rank), step));
+double SyntheticRun::selfMs(std::size_t rank) {
+  return std::max(0.0, spec_.baseMs + spreadMs_[rank] + slowMs_[rank] + spec_.noiseMs * normal_(random_) + pauseMs());
+}
+
+StepWindow SyntheticRun::windowOf(std::size_t rank, std::vector<double>& slowestMs) {
+  StepWindow window;
+  window.firstStep = (told_ - 1) * spec_.steps;
+  window.foundBy = StepsFoundBy::kGraphTask;
+  const double kept = std::exp(-1 / spec_.slowWindows);
+  slowMs_[rank] = kept * slowMs_[rank] + std::sqrt(1 - kept * kept) * spec_.slowMs * normal_(random_);
+  double inputMs = 0;
+  for (std::size_t place = 0; place < slowestMs.size(); ++place) {
+    const std::int64_t step = window.firstStep + static_cast<std::int64_t>(place);
+    const double delay = delayMs(static_cast<std::int64_t>(rank), step);
+    const double self = selfMs(rank) + delay;
+    slowestMs[place] = std::max(slowestMs[place], self);
+    inputMs += spec_.delay == Delay::kD3 ? delay : 0;
+    window.selfUs.push_back(static_cast<std::uint32_t>(std::min(1e3 * self, 4e9)));
+  }
+  window.inputUs = static_cast<std::uint64_t>(1e3 * inputMs);
+  return window;
 }
 
 std::vector<Frame> SyntheticRun::window() {
-  const std::int64_t first = (told_ - 1) * spec_.steps;
-  const double kept = std::exp(-1 / spec_.slowWindows);
-  std::vector<double> slowest(static_cast<std::size_t>(spec_.steps));
-  std::vector<StepWindow> windows(slowMs_.size());
-  for (std::size_t rank = 0; rank < windows.size(); ++rank) {
-    slowMs_[rank] = kept * slowMs_[rank] + std::sqrt(1 - kept * kept) * spec_.slowMs * normal_(random_);
-    windows[rank].firstStep = first;
-    windows[rank].foundBy = StepsFoundBy::kGraphTask;
-    windows[rank].inputUs = 0;
-    for (std::size_t place = 0; place < slowest.size(); ++place) {
-      const std::int64_t step = first + static_cast<std::int64_t>(place);
-      const double self = selfMs(rank, step);
-      slowest[place] = std::max(slowest[place], self);
-      windows[rank].selfUs.push_back(static_cast<std::uint32_t>(std::min(1e3 * self, 4e9)));
-      if (spec_.delay == Delay::kD3) {
-        *windows[rank].inputUs += static_cast<std::uint64_t>(1e3 * delayMs(static_cast<std::int64_t>(rank), step));
-      }
-    }
+  std::vector<double> slowestMs(static_cast<std::size_t>(spec_.steps));
+  std::vector<StepWindow> windows;
+  for (std::size_t rank = 0; rank < slowMs_.size(); ++rank) {
+    windows.push_back(windowOf(rank, slowestMs));
   }
   const double lengthMs =
-      std::accumulate(slowest.begin(), slowest.end(), 0.0) + static_cast<double>(spec_.steps) * spec_.transferMs;
+      std::accumulate(slowestMs.begin(), slowestMs.end(), 0.0) + static_cast<double>(spec_.steps) * spec_.transferMs;
   std::vector<Frame> frames;
   for (std::size_t rank = 0; rank < windows.size(); ++rank) {
     windows[rank].durationUs = static_cast<std::uint64_t>(1e3 * lengthMs);

@@ -79,7 +79,8 @@ class SyntheticRun {
   std::vector<Frame> hellos() const;
   std::vector<Frame> window();
   std::vector<Frame> ends() const;
-  double selfMs(std::size_t rank, std::int64_t step);
+  StepWindow windowOf(std::size_t rank, std::vector<double>& slowestMs);
+  double selfMs(std::size_t rank);  // without a delay
   double delayMs(std::int64_t rank, std::int64_t step);
   double pauseMs();
 

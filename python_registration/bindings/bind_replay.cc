@@ -1,11 +1,15 @@
-// Recorded lines, fed again to the model that the live collector uses.
+// Recorded lines, fed again to the model that the live collector uses: as the job did, or under other options. Synthetic
+// windows go the same way.
 #include <pybind11/stl.h>
 
 #include "backend/base/settings.h"
-#include "backend/detect/job_model.h"
+#include "backend/detect/noise_fit.h"
+#include "backend/detect/option_table.h"
+#include "backend/detect/rescore.h"
 #include "backend/exchange/codec.h"
 #include "backend/report/json_records.h"
 #include "backend/report/text_report.h"
+#include "backend/report/verdict_text.h"
 #include "python_registration/bindings/bind.h"
 
 namespace py = pybind11;
@@ -136,29 +140,82 @@ std::optional<Message> messageOf(const py::dict& line) {
 
 // Lines of one rank that follow each other came in one frame, as a rule: how much a rank sends at once says how long the
 // model waits for it.
-class Replay {
+class Frames {
  public:
-  explicit Replay(const py::dict& session)
-      : model_(checkedRanks(get<std::vector<int>>(session, "ranks")), checkedWindow(get<int>(session, "window")),
-               detectorOptions(session)) {}
-
-  // Takes the next line; says whether it was one that a replay uses.
-  bool line(const py::dict& line) {
+  // Takes the next line, if it is one that a replay uses; gives the frame before, once it is known to be complete.
+  std::optional<Frame> add(const py::dict& line, bool& used) {
     auto message = messageOf(line);
-    if (!message) {
-      return false;
+    used = message.has_value();
+    if (!used) {
+      return std::nullopt;
     }
     // Through the codec: what a recorded line may say is bounded as what the network may.
     const auto frame = decode(encode({get<int>(line, "rank"), {std::move(*message)}}));
     if (!frame) {
       throw py::value_error("a value of the record is out of bounds");
     }
+    std::optional<Frame> complete;
     if (frame->rank != frame_.rank || frame_.messages.size() >= kMaxMessages) {
-      applyFrame();
+      complete = rest();
       frame_.rank = frame->rank;
     }
     frame_.messages.push_back(frame->messages.front());
-    return true;
+    return complete;
+  }
+
+  // What was not given yet.
+  std::optional<Frame> rest() {
+    Frame last{frame_.rank, {}};
+    std::swap(last.messages, frame_.messages);
+    return last.messages.empty() ? std::nullopt : std::optional(std::move(last));
+  }
+
+ private:
+  Frame frame_;
+};
+
+// Records of a version without rules are of the default one.
+DetectorOptions detectorOptions(const py::dict& session) {
+  SessionStart start;
+  if (session.contains("rule")) {
+    start.rule = get<std::string>(session, "rule");
+    start.multiplier = get<double>(session, "multiplier");
+    known(ruleFromString(start.rule), start.rule);
+  }
+  if (!(start.multiplier > 1)) {
+    throw py::value_error("the session's multiplier must be above 1");
+  }
+  return start.detectorOptions();
+}
+
+int checkedWindow(int window, const char* whose) {
+  if (window < 1 || window > kMaxWindow) {
+    throw py::value_error(std::string(whose) + " must be from 1 to " + std::to_string(kMaxWindow) + " steps");
+  }
+  return window;
+}
+
+int stepsAWindow(const py::dict& session) { return checkedWindow(get<int>(session, "window"), "the session's window"); }
+
+std::vector<int> ranksOf(const py::dict& session) {
+  auto ranks = get<std::vector<int>>(session, "ranks");
+  if (ranks.empty() || !std::is_sorted(ranks.begin(), ranks.end())) {
+    throw py::value_error("the session's ranks must be ascending, and at least one");
+  }
+  return ranks;
+}
+
+class Replay {
+ public:
+  explicit Replay(const py::dict& session)
+      : model_(ranksOf(session), stepsAWindow(session), detectorOptions(session)) {}
+
+  bool line(const py::dict& line) {
+    bool used = false;
+    if (const auto frame = frames_.add(line, used)) {
+      model_.apply(*frame);
+    }
+    return used;
   }
 
   std::string reportJson() { return toJson(report()); }
@@ -166,48 +223,158 @@ class Replay {
 
  private:
   JobReport report() {
-    applyFrame();
+    if (const auto frame = frames_.rest()) {
+      model_.apply(*frame);
+    }
     return jobReport(model_);
   }
 
-  void applyFrame() {
-    if (!frame_.messages.empty()) {
-      model_.apply(frame_);
-      frame_.messages.clear();
-    }
-  }
-
-  // Records of a version without rules are of the default one.
-  static DetectorOptions detectorOptions(const py::dict& session) {
-    SessionStart start;
-    if (session.contains("rule")) {
-      start.rule = get<std::string>(session, "rule");
-      start.multiplier = get<double>(session, "multiplier");
-      known(ruleFromString(start.rule), start.rule);
-    }
-    if (!(start.multiplier > 1)) {
-      throw py::value_error("the session's multiplier must be above 1");
-    }
-    return start.detectorOptions();
-  }
-
-  static int checkedWindow(int window) {
-    if (window < 1 || window > kMaxWindow) {
-      throw py::value_error("the session's window must be from 1 to " + std::to_string(kMaxWindow) + " steps");
-    }
-    return window;
-  }
-
-  static std::vector<int> checkedRanks(std::vector<int> ranks) {
-    if (ranks.empty() || !std::is_sorted(ranks.begin(), ranks.end())) {
-      throw py::value_error("the session's ranks must be ascending, and at least one");
-    }
-    return ranks;
-  }
-
   JobModel model_;
-  Frame frame_;  // not applied yet
+  Frames frames_;
 };
+
+// ---- Under other options ----
+
+using Texts = std::map<std::string, std::string>;
+
+// Of the session or of the defaults, then as the texts say.
+DetectorOptions changed(DetectorOptions options, const Texts& texts) {
+  for (const auto& [name, value] : texts) {
+    setField(detectorFields(), options, name, value);
+  }
+  return options;
+}
+
+// A session's records, or synthetic windows, through the detector under other options.
+class Rescoring {
+ public:
+  Rescoring(const py::dict& session, const Texts& texts, std::optional<int> window)
+      : Rescoring(ranksOf(session), stepsAWindow(session), changed(detectorOptions(session), texts), window) {}
+
+  static std::unique_ptr<Rescoring> ofSynthetic(const std::string& text, const Texts& texts,
+                                                std::optional<int> window) {
+    const SyntheticSpec spec = parseSynthetic(text);
+    SyntheticRun run(spec);
+    std::unique_ptr<Rescoring> rescoring(
+        new Rescoring(run.members(), static_cast<int>(spec.steps), changed({}, texts), window));
+    const py::gil_scoped_release released;
+    while (const auto frames = run.next()) {
+      for (const auto& frame : *frames) {
+        rescoring->rescore_.apply(frame);
+      }
+    }
+    return rescoring;
+  }
+
+  bool line(const py::dict& line) {
+    bool used = false;
+    if (const auto frame = frames_.add(line, used)) {
+      rescore_.apply(*frame);
+    }
+    return used;
+  }
+
+  void finish() {
+    if (const auto frame = frames_.rest()) {
+      rescore_.apply(*frame);
+    }
+    rescore_.finish();
+  }
+
+  // The verdict records of all that was told, and of the last.
+  std::vector<std::string> events() const {
+    const JobReport report = jobReport(rescore_.model());
+    std::vector<std::string> lines;
+    for (const auto& event : rescore_.events()) {
+      lines.push_back(toJson(event, report));
+    }
+    return lines;
+  }
+  std::string verdict() const { return toJson(rescore_.model().verdict(), jobReport(rescore_.model())); }
+  // The same, as people read them.
+  std::vector<std::string> texts() const {
+    const JobReport report = jobReport(rescore_.model());
+    std::vector<std::string> texts;
+    for (const auto& event : rescore_.events()) {
+      texts.push_back(verdictLines(event, report));
+    }
+    texts.push_back(verdictLines(rescore_.model().verdict(), report));
+    return texts;
+  }
+
+  py::dict counts() const {
+    const JobModel& model = rescore_.model();
+    py::dict counts;
+    counts["ranks"] = model.ranks().size();
+    counts["window"] = rescore_.steps();
+    counts["windows"] = model.windowsCompared();
+    counts["windows_incomplete"] = model.windowsIncomplete();
+    counts["windows_abstained"] = model.windowsAbstained();
+    counts["windows_late"] = model.windowsLate();
+    counts["windows_left_out"] = rescore_.leftOut();
+    return counts;
+  }
+  py::dict options() const { return values(options_); }
+
+  static py::dict values(const DetectorOptions& options) {
+    py::dict values;
+    for (const auto& row : fieldRows(detectorFields(), options)) {
+      values[py::str(row.name)] = row.value;
+    }
+    return values;
+  }
+
+ private:
+  Rescoring(std::vector<int> ranks, int recorded, const DetectorOptions& options, std::optional<int> window)
+      : options_(options),
+        rescore_(std::move(ranks), {recorded, checkedWindow(window.value_or(recorded), "window"), options}) {}
+
+  DetectorOptions options_;
+  Rescore rescore_;
+  Frames frames_;
+};
+
+// The noise of a session's records, as the description of synthetic windows.
+class Fit {
+ public:
+  explicit Fit(const py::dict& session) : fit_(ranksOf(session), stepsAWindow(session)) {}
+
+  bool line(const py::dict& line) {
+    bool used = false;
+    if (const auto frame = frames_.add(line, used)) {
+      fit_.apply(*frame);
+    }
+    return used;
+  }
+
+  // Nothing where too little was recorded.
+  std::optional<std::string> like() {
+    if (const auto frame = frames_.rest()) {
+      fit_.apply(*frame);
+    }
+    const py::gil_scoped_release released;
+    const auto spec = fit_.like();
+    return spec ? std::optional(toText(*spec)) : std::nullopt;
+  }
+
+ private:
+  NoiseFit fit_;
+  Frames frames_;
+};
+
+py::list rowsOf(const std::vector<FieldRow>& rows) {
+  py::list list;
+  for (const auto& row : rows) {
+    py::dict entry;
+    entry["name"] = row.name;
+    entry["default"] = row.value;
+    entry["unit"] = row.unit;
+    entry["allowed"] = row.allowed;
+    entry["text"] = row.text;
+    list.append(entry);
+  }
+  return list;
+}
 
 }  // namespace
 
@@ -217,6 +384,31 @@ void bindReplay(py::module_& module) {
       .def("line", &Replay::line, py::arg("line"), "Takes one more line; False if a replay has no use for it.")
       .def("report_json", &Replay::reportJson, "The report record.")
       .def("text", &Replay::text, "The report as people read it.");
+  py::class_<Rescoring>(module, "Rescoring", "Feeds the records of a session through the detector under other options.")
+      .def(py::init<const py::dict&, const Texts&, std::optional<int>>(), py::arg("session"), py::arg("options"),
+           py::arg("window"), "Takes the session line, options by name, and the steps of a window; None: as recorded.")
+      .def_static("synthetic", &Rescoring::ofSynthetic, py::arg("spec"), py::arg("options"), py::arg("window"),
+                  "Takes synthetic windows instead; all of them at once.")
+      .def("line", &Rescoring::line, py::arg("line"), "Takes one more line; False if it has no use for it.")
+      .def("finish", &Rescoring::finish, "Takes what is left of the last windows.")
+      .def("events", &Rescoring::events, "The verdict records that were told.")
+      .def("verdict", &Rescoring::verdict, "The verdict record in force.")
+      .def("texts", &Rescoring::texts, "The events, then the verdict in force, as people read them.")
+      .def("counts", &Rescoring::counts, "Ranks, steps a window, and windows by what became of them.")
+      .def("options", &Rescoring::options, "The options in force, as text.");
+  py::class_<Fit>(module, "NoiseFit", "The noise of a session's records.")
+      .def(py::init<const py::dict&>(), py::arg("session"))
+      .def("line", &Fit::line, py::arg("line"), "Takes one more line; False if it has no use for it.")
+      .def("like", &Fit::like, "Synthetic windows with the same noise; None where too few windows were recorded.");
+  module.def(
+      "synthetic_spec", [](const std::string& text) { return toText(parseSynthetic(text)); }, py::arg("text"),
+      "The same, with every name and value.");
+  module.def(
+      "detector_options", [] { return rowsOf(fieldRows(detectorFields(), DetectorOptions())); },
+      "Every option of the detector: name, default, unit, allowed values, text.");
+  module.def(
+      "synthetic_options", [] { return rowsOf(fieldRows(syntheticFields(), SyntheticSpec())); },
+      "The same of synthetic windows.");
 }
 
 }  // namespace straggler

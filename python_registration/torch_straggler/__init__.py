@@ -22,6 +22,7 @@ from torch_straggler.mitigation import (  # noqa: E402
 )
 from torch_straggler.register import register as _register  # noqa: E402
 from torch_straggler.report import JobReport, report  # noqa: E402
+from torch_straggler.rescore import Rescored, noise_like, rescore, rescore_synthetic  # noqa: E402
 
 _register()
 
@@ -29,12 +30,16 @@ __all__ = [
     "BucketLedger",
     "JobReport",
     "Ledger",
+    "Rescored",
     "__version__",
     "flush",
     "intercept",
     "ledger",
     "load_state_dict",
+    "noise_like",
     "report",
+    "rescore",
+    "rescore_synthetic",
     "state_dict",
 ]
 

@@ -4,6 +4,7 @@
 | --- | --- |
 | `straggler run [torchrun options] [--inject RULE] script.py …` | torchrun, with every gloo and nccl group observed |
 | `straggler report PATH [--json]` | the report of the last job in a folder of records |
+| `straggler rescore PATH [--relative-gate 0.02] …` | its verdicts under other options, or of synthetic windows |
 | `straggler settings` | the settings, their values here, and what is allowed |
 | `straggler bench …` | the skew benchmark |
 
@@ -26,8 +27,8 @@ from torch_straggler import _library
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command. Returns the exit status."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # These two have parsers of their own, and arguments that are not ours to interpret.
-    passed_on: dict[str, Callable[[list[str]], int]] = {"run": _run, "bench": _bench}
+    # These have parsers of their own: two have arguments that are not ours to interpret, the third's are the library's.
+    passed_on: dict[str, Callable[[list[str]], int]] = {"run": _run, "bench": _bench, "rescore": _rescore}
     if given and given[0] in passed_on:
         return passed_on[given[0]](given[1:])
     options = _parser().parse_args(given)
@@ -46,6 +47,7 @@ def _parser() -> argparse.ArgumentParser:
     report.add_argument("path", type=Path, help="the folder that STRAGGLER_DIR named, or a job.jsonl in it")
     report.add_argument("--json", action="store_true", help="print the report record, one line, and no table")
     report.set_defaults(command=_report)
+    commands.add_parser("rescore", help="a job's verdicts under other options (straggler rescore --help)")
     settings = commands.add_parser("settings", help="the settings, their values here, and what is allowed")
     settings.set_defaults(command=_settings)
     commands.add_parser("bench", help="the skew benchmark (straggler bench --help)")
@@ -61,6 +63,15 @@ def _run(arguments: list[str]) -> int:
     from torch_straggler import launch
 
     return launch.main(arguments)
+
+
+def _rescore(arguments: list[str]) -> int:
+    from torch_straggler.rescore import main
+
+    try:
+        return main(arguments)
+    except ImportError as error:
+        return _fail("rescore", str(error))
 
 
 def _bench(arguments: list[str]) -> int:

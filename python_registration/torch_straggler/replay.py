@@ -1,17 +1,18 @@
-"""`straggler report`: the report of a job from its records, `job.jsonl`.
+"""`straggler report`: the report of a job from its records, `job.jsonl`. `straggler rescore` reads them alike.
 
 The file is read line by line, so its size does not matter, and its lines are fed to the same code that made the report
 while the job ran. A job that was killed leaves a last line that is cut off: that is expected, counted and said. Any
 other line that cannot be read is named by its number, and the rest is used.
 
-A record of type `session` begins a report; every other goes to `_C.Replay`, which has no use for results. A file may
-hold several sessions: of jobs that wrote to the same folder one after the other, or of a job that made its groups anew.
+A record of type `session` begins a report; every other goes to what was made for it, which has no use for results. A
+file may hold several sessions: of jobs that wrote to the same folder one after the other, or of a job that made its
+groups anew.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -31,9 +32,12 @@ class NoReportError(Exception):
 
 @dataclass
 class Session:
-    """One session of the job, replayed. `measurements` counts the lines that a report can be made from."""
+    """One session of the job, replayed. `measurements` counts the lines that a report can be made from.
 
-    replay: _C.Replay
+    `replay` is what took its lines: a `_C.Replay`, or what `read()` was told to make.
+    """
+
+    replay: Any
     measurements: int = 0
 
     def compared(self) -> bool:
@@ -70,8 +74,11 @@ class Recording:
             yield f"line {self.cut_off}, the last, is cut off, as when a job is killed; the rest is used"
 
 
-def read(path: Path) -> Recording:
+def read(path: Path, make: Callable[[dict[str, Any]], Any] | None = None) -> Recording:
     """Reads the records in a folder, or a file of them.
+
+    Args:
+        make: gives, for the record that begins a session, what takes its lines with `line(record)`; None: `_C.Replay`.
 
     Raises:
         NoReportError: there is no such path, no records in it, or no measurement among them.
@@ -82,7 +89,7 @@ def read(path: Path) -> Recording:
         raise NoReportError(f"{what}; a job writes its records to the folder that STRAGGLER_DIR names")
     try:
         with file.open("rb") as records:
-            recording = _read_lines(_bounded(records))
+            recording = _read_lines(_bounded(records), make or _C.Replay)
     except OSError as error:
         raise NoReportError(f"{file} cannot be read: {error.strerror}") from error
     recording.sessions = [session for session in recording.sessions if session.measurements]
@@ -103,7 +110,7 @@ def _bounded(records: BinaryIO) -> Iterator[bytes]:
         yield line
 
 
-def _read_lines(lines: Iterable[bytes]) -> Recording:
+def _read_lines(lines: Iterable[bytes], make: Callable[[dict[str, Any]], Any]) -> Recording:
     recording = Recording()
     for number, line in enumerate(lines, start=1):
         if not line.strip():
@@ -120,13 +127,13 @@ def _read_lines(lines: Iterable[bytes]) -> Recording:
                 recording.cut_off = number
             continue
         try:
-            _use(recording, record)
+            _use(recording, record, make)
         except ValueError as error:
             recording.bad_lines.append((number, str(error)))
     return recording
 
 
-def _use(recording: Recording, record: Any) -> None:
+def _use(recording: Recording, record: Any, make: Callable[[dict[str, Any]], Any]) -> None:
     kind = record.get("type") if isinstance(record, dict) else None
     if kind is None:
         raise ValueError("not a record: an object with a type is expected")
@@ -134,7 +141,7 @@ def _use(recording: Recording, record: Any) -> None:
         raise ValueError(f"it has schema {record['schema']!r}, this torch_straggler reads schema {SCHEMA}")
     if kind == "session":
         recording.running = None  # if the line is bad, what follows belongs to no session
-        recording.running = Session(_C.Replay(record))
+        recording.running = Session(make(record))
         recording.sessions.append(recording.running)
         return
     if recording.running is None:

@@ -299,6 +299,12 @@ class JobReport:
         return job
 
 
+def read_verdict(text: str) -> Verdict:
+    """Reads a `verdict` record. Raises ValueError as `JobReport.from_json` does."""
+    verdict: Verdict = _read(Verdict, json.loads(text))
+    return verdict
+
+
 def report() -> JobReport | None:
     """The report of the session that runs in this process, or that has just ended; None if there is none.
 

@@ -93,5 +93,14 @@ TEST(NoiseFit, windowsOfWhichARankIsMissingDoNotCount) {
   EXPECT_EQ(fitted(frames, 4).measured()->windows, 19U);
 }
 
+TEST(NoiseFit, noMoreIsKeptThanIsNeeded) {
+  const auto windowsKept = [](std::int64_t ranks) {
+    SyntheticSpec spec{.ranks = ranks, .windows = 80};
+    return measure(spec).windows;
+  };
+  EXPECT_EQ(windowsKept(4), 79U);
+  EXPECT_EQ(windowsKept(4096), 32U);
+}
+
 }  // namespace
 }  // namespace straggler

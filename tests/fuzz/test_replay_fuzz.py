@@ -1,4 +1,4 @@
-"""`straggler report` on records of any content: it ends with 0 or 1, and what it prints is a report."""
+"""`straggler report` and `rescore` on records of any content: they end with 0 or 1, and what is printed can be read."""
 
 import contextlib
 import io
@@ -17,10 +17,10 @@ from torch_straggler.report import JobReport
 pytestmark = pytest.mark.timeout(SECONDS + 180)
 
 
-def command(path: Path, *options: str) -> tuple[int, str]:
+def command(path: Path, *options: str, name: str = "report") -> tuple[int, str]:
     with contextlib.redirect_stdout(io.StringIO()) as stdout, contextlib.redirect_stderr(io.StringIO()) as stderr:
-        status = cli.main(["report", str(path), *options])
-    assert status == 0 or stderr.getvalue().startswith("straggler report: ")
+        status = cli.main([name, str(path), *options])
+    assert status == 0 or stderr.getvalue().startswith(f"straggler {name}: ")
     return status, stdout.getvalue()
 
 
@@ -31,6 +31,9 @@ def reports_or_says_why(path: Path, content: bytes) -> None:
     if printed:
         assert JobReport.from_json(printed).world_size > 0
     assert command(path)[0] == status
+    for options in ([], ["--window", "7"]):
+        status, printed = command(path, *options, "--json", name="rescore")
+        assert json.loads(printed)["windows"] > 0 if status == 0 else status == 1
 
 
 def test_the_records_as_they_are_give_a_report_of_all_of_them(tmp_path: Path) -> None:
