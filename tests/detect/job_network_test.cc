@@ -51,6 +51,7 @@ struct LinkJob {
                                     at(begin + job.selfMs(rank, step)),
                                     at(begin + job.stepMs(step) - job.transferMs + transferMs(first) +
                                        0.1 * noise(0, first + static_cast<int>(i))),
+                                    false,
                                     21});
     }
     return samples;

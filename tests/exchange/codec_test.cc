@@ -92,8 +92,8 @@ TEST(Codec, counterOfAnUnknownKindIsRefused) {
 TEST(Codec, samplesRoundTrip) {
   ArrivalSamples samples{8, {}};
   samples.operations.push_back({{0xFFFFFFFFU, 17, OpKind::kBroadcast}, at(1e6), at(1e6 + 0.5)});
-  samples.operations.push_back({{1, 16, OpKind::kAllReduce}, at(1e6 - 3), std::nullopt, 64});
-  samples.operations.push_back({{1, 17, OpKind::kAllReduce}, at(1e6 - 2), std::nullopt, 64});
+  samples.operations.push_back({{1, 16, OpKind::kAllReduce}, at(1e6 - 3), std::nullopt, false, 64});
+  samples.operations.push_back({{1, 17, OpKind::kAllReduce}, at(1e6 - 2), std::nullopt, false, 64});
   samples.operations.push_back({{1, UINT64_MAX, OpKind::kBatchedP2P}, fromNanoseconds(0), at(-5)});
   expectRoundTrip({2, {samples}});
 }
@@ -107,7 +107,7 @@ TEST(Codec, sizeClassIsTheNumberOfBits) {
 }
 
 TEST(Codec, sizeClassBeyondTheLargestIsRefused) {
-  ArrivalSamples samples{1, {{{1, 16, OpKind::kAllReduce}, at(1), std::nullopt, 65}}};
+  ArrivalSamples samples{1, {{{1, 16, OpKind::kAllReduce}, at(1), std::nullopt, false, 65}}};
   EXPECT_FALSE(decode(encode({2, {samples}})));
 }
 

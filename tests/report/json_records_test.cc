@@ -224,8 +224,8 @@ TEST(JsonRecords, clockReadingTellsItsFourTimes) {
 TEST(JsonRecords, sampleTellsWhetherItsArrivalWasPolled) {
   ArrivalSamples told = samples();
   told.operations[1].polled = true;
-  EXPECT_TRUE(contains(toJson(1, told), R"("completed_ns":6000000,"polled":false})"));
-  EXPECT_TRUE(contains(toJson(1, told), R"("completed_ns":null,"polled":true})"));
+  EXPECT_TRUE(contains(toJson(1, told), R"("completed_ns":6000000,"size_class":0,"polled":false})"));
+  EXPECT_TRUE(contains(toJson(1, told), R"("completed_ns":null,"size_class":0,"polled":true})"));
 }
 
 TEST(JsonRecords, mitigationTellsItsTotals) {
