@@ -1,7 +1,7 @@
 #include "backend/detect/reasons.h"
 
 #include "backend/base/format.h"
-#include "backend/detect/cause.h"
+#include "backend/detect/evidence_text.h"
 
 namespace straggler {
 namespace {
