@@ -25,12 +25,4 @@ inline constexpr double kMatters = 0.2;   // share of the excess from which on a
 // `excessMs`: a step, of the same means as the evidence.
 std::string causeOf(const Evidence& evidence, double excessMs);
 
-// The parts of the excess as part of a sentence; empty if nothing was measured.
-std::string describe(const Evidence& evidence);
-
-// What the operating system counted, as clauses, the rank's beside its peers': only where it is another than theirs by so
-// much that it may have to do with the excess. Empty if nothing is.
-//   its disk: blocked in I/O for 6.1 ms a step, peers 0.1; 0.2 MB read a step, peers 0.2
-std::string describeOs(const Evidence& evidence, double excessMs);
-
 }  // namespace straggler

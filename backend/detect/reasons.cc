@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "backend/base/format.h"
-#include "backend/detect/cause.h"
+#include "backend/detect/evidence_text.h"
 #include "backend/detect/own_past.h"
 
 namespace straggler {

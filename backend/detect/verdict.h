@@ -34,6 +34,13 @@ struct Evidence {
   OsEvidence os{};                   // what the operating system counted for it, a step; no excess
   OsEvidence osPeers{};              // the same in the median of its peers
 
+  // What the rank has more than its peers; nothing where either is not known.
+  std::optional<double> above(OsCounter counter) const {
+    const auto rank = os[counter];
+    const auto peers = osPeers[counter];
+    return rank && peers ? std::optional(*rank - *peers) : std::nullopt;
+  }
+
   bool operator==(const Evidence&) const = default;
 };
 
