@@ -11,6 +11,7 @@ import contextlib
 import json
 import os
 import re
+import subprocess
 import sys
 import tempfile
 import time
@@ -35,6 +36,7 @@ STEPS_A_LINE = 10  # of progress
 PREPARED_AT = 20  # step
 PRODUCTS = 4  # of 256 x 256, in each of a step's layers: some 8 ms of processor time, for what limits it
 PORT = 29630
+MARK = "SCOREBOARD_LAUNCH"  # in the environment of a launch: by it the driver finds the ranks
 NEARLY = 0.02  # the detector may miss the first steps of a job whose steps it has to find
 VERDICT_FIELDS = ("kind", "ranks", "cause", "excess_ms", "share", "since_step", "step", "confidence")
 
@@ -42,7 +44,8 @@ Result = dict[str, Any]
 
 
 class LaunchError(Exception):
-    """The job failed, or a session left no report; with the last lines of its standard error."""
+    """The job failed, or a session left no report, with the last lines of its standard error; or this machine refused
+    the disturbance."""
 
 
 class Progress:
@@ -91,30 +94,36 @@ def run(launch: Launch, out: Path) -> Iterator[Result]:
     Raises:
         LaunchError: see there.
     """
-    with tempfile.TemporaryDirectory(prefix="straggler-scoreboard-") as name, contextlib.ExitStack() as stack:
-        folder, mark = Path(name), f"SCOREBOARD_LAUNCH={uuid.uuid4()}"
-        command = [str(Path(sys.executable).with_name("straggler")), "run"]
-        arguments = _job(launch, folder)
-        disturbance: Disturbance | None = None
-        if launch.means == "network":
-            prefix = stack.enter_context(links(launch.ranks))
-            disturbance = Network(prefix)
-            command = on_each_link(prefix, launch.ranks, [*command, *arguments], PORT)
-        else:
-            disturbance = {"quota": Quota, "competing": Competing}.get(launch.means, lambda: None)()
-            command += [f"--nproc-per-node={launch.ranks}", *_inject(launch), *arguments]
-        progress = Progress(launch, mark, disturbance) if disturbance else None
-        name_, value = mark.split("=")
-        environment = {**os.environ, "STRAGGLER_DIR": name, "OMP_NUM_THREADS": "1", name_: value}
+    with tempfile.TemporaryDirectory(prefix="straggler-scoreboard-") as name:
+        folder, mark = Path(name), str(uuid.uuid4())
+        environment = {**os.environ, "STRAGGLER_DIR": name, "OMP_NUM_THREADS": "1", MARK: mark}
         limit = 90 + sum(10 + case.steps * (case.base_ms + 200) / 1e3 for case in launch.cases)
         try:
-            code, lines = shared.watch(command, environment, limit, progress.said if progress else None)
-        finally:
-            if disturbance:
-                disturbance.stop()
+            with _disturbed(launch, folder) as (command, disturbance):
+                progress = Progress(launch, f"{MARK}={mark}", disturbance) if disturbance else None
+                code, lines = shared.watch(command, environment, limit, progress.said if progress else None)
+        except (OSError, KeyError, subprocess.CalledProcessError) as error:  # a rank that is not there, no root, no tc
+            raise LaunchError(f"{launch}: {error!r}") from error
         if code != 0:
             raise LaunchError(f"{launch}: exit code {code}\n" + "\n".join(line for _, line in lines[-30:]))
         yield from _results(launch, folder, lines, progress.started if progress else {}, out)
+
+
+@contextlib.contextmanager
+def _disturbed(launch: Launch, folder: Path) -> Iterator[tuple[list[str], Disturbance | None]]:
+    """The command, and what the driver does beside it; in the end that is off."""
+    straggler = [str(Path(sys.executable).with_name("straggler")), "run"]
+    with contextlib.ExitStack() as stack:
+        if launch.means == "network":
+            prefix = stack.enter_context(links(launch.ranks))
+            command = on_each_link(prefix, launch.ranks, [*straggler, *_job(launch, folder)], PORT)
+            disturbance: Disturbance | None = Network(prefix)
+        else:
+            command = [*straggler, f"--nproc-per-node={launch.ranks}", *_inject(launch), *_job(launch, folder)]
+            disturbance = {"quota": Quota, "competing": Competing}.get(launch.means, lambda: None)()
+        if disturbance:
+            stack.callback(disturbance.stop)
+        yield command, disturbance
 
 
 def _job(launch: Launch, folder: Path) -> list[str]:

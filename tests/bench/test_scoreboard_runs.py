@@ -2,6 +2,8 @@
 
 import io
 import json
+import os
+import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
@@ -124,6 +126,39 @@ def test_a_disturbance_lasts_from_its_step_to_the_end_of_its_session(monkeypatch
             assert progress.on == began
     assert disturbance.calls == ["prepare 0", "start", "stop", "prepare 1", "start", "stop"]
     assert set(progress.started) == {0, 1}
+
+
+def test_a_rank_that_is_not_there_is_a_launch_that_failed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    stopped = []
+
+    def watch(command: list[str], environment: dict[str, str], limit: float, said: Any) -> Any:
+        said("session 0 step 20")
+
+    monkeypatch.setattr(measure.shared, "watch", watch)
+    monkeypatch.setattr(measure.Quota, "stop", lambda self: stopped.append(self))
+    disturbed = tuple(
+        case for case in cases.matrix([1]) if (case.delay, case.job, case.ranks) == ("D4 quota", "ddp", 2)
+    )
+    with pytest.raises(measure.LaunchError, match="KeyError"):
+        list(measure.run(cases.Launch("ddp", 2, "quota", disturbed), tmp_path))
+    assert len(stopped) == 1
+
+
+def test_the_ranks_of_a_launch_are_found_by_its_mark() -> None:
+    environment = {**os.environ, measure.MARK: "here"}
+    programs = [
+        subprocess.Popen(
+            [sys.executable, "-c", "input()"], env=environment | {"RANK": str(rank)}, stdin=subprocess.PIPE
+        )
+        for rank in (1, 0)
+    ]
+    try:
+        assert measure.processes(f"{measure.MARK}=here", 2) == [programs[1].pid, programs[0].pid]
+        with pytest.raises(KeyError):
+            measure.processes(f"{measure.MARK}=elsewhere", 1)
+    finally:
+        for program in programs:
+            program.communicate()
 
 
 # ---- What is run, and what is not run again --------------------------------------------------------------------------
