@@ -4,6 +4,12 @@
 #include <utility>
 
 namespace straggler {
+namespace {
+
+// Counts are added up; of what is a state the mean over the steps is taken.
+bool isState(std::size_t evidence) { return evidence >= 3 && straggler::isState(static_cast<OsCounter>(evidence - 3)); }
+
+}  // namespace
 
 // Where each of them is.
 template <class Window>
@@ -31,7 +37,8 @@ void Regrouping::addStep(Building& building, const StepWindow& recorded, std::si
   for (std::size_t i = 0; i < kEvidence; ++i) {
     const auto& total = *totals.at(i);
     auto& sum = building.evidence.at(i);
-    sum = total && sum ? std::optional(*sum + static_cast<double>(*total) / steps) : std::nullopt;
+    const double over = isState(i) ? 1 : steps;
+    sum = total && sum ? std::optional(*sum + static_cast<double>(*total) / over) : std::nullopt;
   }
 }
 
@@ -39,10 +46,11 @@ StepWindow Regrouping::finished(const Building& building) {
   const auto rounded = [](double value) { return static_cast<std::uint64_t>(std::round(value)); };
   StepWindow window = building.window;
   window.durationUs = rounded(building.durationUs);
+  const auto steps = static_cast<double>(window.selfUs.size());
   const auto totals = evidenceOf(window);
   for (std::size_t i = 0; i < kEvidence; ++i) {
     const auto& sum = building.evidence.at(i);
-    *totals.at(i) = sum ? std::optional(rounded(*sum)) : std::nullopt;
+    *totals.at(i) = sum ? std::optional(rounded(*sum / (isState(i) ? steps : 1))) : std::nullopt;
   }
   return window;
 }

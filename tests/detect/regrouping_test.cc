@@ -24,6 +24,8 @@ TEST(Regrouping, longerWindowsHaveTheExactSumsOfTheirParts) {
   first.os[OsCounter::kBlockIo] = 400;
   second.os[OsCounter::kBlockIo] = 100;
   second.os[OsCounter::kReadBytes] = 1;
+  first.os[OsCounter::kDeviceTemperature] = 60;
+  second.os[OsCounter::kDeviceTemperature] = 70;
   EXPECT_TRUE(regrouping.add(0, first).empty());
   const auto complete = regrouping.add(0, second);
   ASSERT_EQ(complete.size(), 1U);
@@ -32,6 +34,7 @@ TEST(Regrouping, longerWindowsHaveTheExactSumsOfTheirParts) {
   EXPECT_EQ(complete[0].inputUs, 13U);
   EXPECT_EQ(complete[0].cpuUs, std::nullopt) << "of the second half it is not known";
   EXPECT_EQ(complete[0].os[OsCounter::kBlockIo], 500U);
+  EXPECT_EQ(complete[0].os[OsCounter::kDeviceTemperature], 65U) << "a state has no sum";
   EXPECT_EQ(complete[0].os[OsCounter::kReadBytes], std::nullopt) << "of the first half it is not known";
   EXPECT_EQ(complete[0].foundBy, StepsFoundBy::kGraphTask);
 }

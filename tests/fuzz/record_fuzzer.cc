@@ -16,6 +16,7 @@ namespace straggler {
 namespace {
 
 void change(Input& by, ArrivalSample& sample);
+void change(Input& by, OperationUse& use);
 void change(Input& by, Instant& time) {
   const auto number = static_cast<std::uint64_t>(toNanoseconds(time)) ^ by.number(8);
   time = fromNanoseconds(static_cast<std::int64_t>(number));
