@@ -132,10 +132,10 @@ void addLimits(Corpora& corpora) {
     program.uses.push_back({std::numeric_limits<GroupId>::max(), static_cast<OpKind>(kind)});
   }
   add("program-every-kind", {0, {program}});
-  add("one-of-each",
-      {3,
-       {RankHello{"h", 1, "c"}, GroupInfo{"0", "d", "gloo", {0, 3}}, window, samples,
-        MitigationSummary{true, "carry", "\xc3\xa4", 1, 2, 3, 4, 5, 6, 7, 8}, RankCounters{1, 2, 3, 4, false}, program}});
+  add("one-of-each", {3,
+                      {RankHello{"h", 1, "c"}, GroupInfo{"0", "d", "gloo", {0, 3}}, window, samples,
+                       MitigationSummary{true, "carry", "\xc3\xa4", 1, 2, 3, 4, 5, 6, 7, 8},
+                       RankCounters{1, 2, 3, 4, false}, program}});
 }
 
 // Times at both ends of what a line of a record can say.
