@@ -29,8 +29,9 @@ class Verdict:
     """The named outcome.
 
     Attributes:
-        kind: `straggler`; `imbalance` (another rank is late each time, or one stage limits a pipeline), `network` (moving data takes longer than it
-            did), `job_wide` (every rank is slower than it was) or `none`: nobody is to blame; `cleared` (what was said before is over); `abstain` (cannot be known).
+        kind: `straggler`; `imbalance` (another rank is late each time, or one stage limits a pipeline), `network`
+            (moving data takes longer than it did), `job_wide` (every rank is slower than it was) or `none`: nobody is
+            to blame; `cleared` (what was said before is over); `abstain` (cannot be known).
         ranks: global ranks that are named, worst first; empty where nobody is.
         hosts: their hosts, in the same order.
         group: name of the group whose operations showed it, or None.
