@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "backend/detect/reasons.h"
+#include "backend/detect/statistics.h"
 
 namespace straggler {
 
@@ -28,7 +29,7 @@ std::vector<Verdict> ClassModel::judge(const WindowRow& row, std::vector<Arrival
   }
   const auto past = past_.medianMs();
   const double nowMs = window.ranks.front().selfMs;
-  stepMs_ = window.stepMs;
+  firstStep_ = window.firstStep;
   lastStep_ = window.lastStep();
   setLevel(window);
   DetectorInput input{std::move(window), ranks_, std::move(arrivals), jobRanks_};
@@ -52,13 +53,19 @@ std::vector<Verdict> ClassModel::judge(const WindowRow& row, std::vector<Arrival
 }
 
 void ClassModel::setLevel(const WindowComparison& window) {
+  load_.stepMs = window.stepMs;
   if (jobRanks_ == ranks_.size()) {
     return;  // there are no others to whom it would matter
   }
   double nowMs = std::numeric_limits<double>::max();
+  std::vector<double> means;
   for (const auto& rank : window.ranks) {
-    nowMs = rank.told ? std::min(nowMs, rank.selfMs) : nowMs;
+    if (rank.told) {
+      nowMs = std::min(nowMs, rank.selfMs);
+      means.push_back(rank.meanSelfMs);
+    }
   }
+  load_.selfMs = quantile(std::move(means), 0.5).value_or(0);
   if (const auto past = past_.medianMs()) {
     level_ = Level{nowMs, *past};
   }

@@ -11,6 +11,7 @@
 #include "backend/detect/detector.h"
 #include "backend/detect/own_past.h"
 #include "backend/detect/peer_classes.h"
+#include "backend/detect/stages.h"
 #include "backend/detect/transfers.h"
 #include "backend/detect/window_table.h"
 
@@ -38,7 +39,10 @@ class ClassModel {
   const DetectorState& detector() const { return detector_; }
   // How long its fastest rank takes; nothing in the first windows.
   const std::optional<Level>& level() const { return level_; }
-  double stepMs() const { return stepMs_; }  // of the last window judged
+  // Of the last window judged; of its median rank.
+  const StageLoad& load() const { return load_; }
+  double stepMs() const { return load_.stepMs; }
+  std::int64_t firstStep() const { return firstStep_; }
   std::int64_t lastStep() const { return lastStep_; }
 
  private:
@@ -55,7 +59,8 @@ class ClassModel {
   bool transfersChanged_ = false;
   OwnPast past_;  // of the fastest rank
   std::optional<Level> level_;
-  double stepMs_ = 0;
+  StageLoad load_;
+  std::int64_t firstStep_ = 0;
   std::int64_t lastStep_ = 0;
 };
 

@@ -1,6 +1,7 @@
 #include "backend/detect/job_model.h"
 
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "backend/detect/arrival_pattern.h"
@@ -139,6 +140,7 @@ void JobModel::apply(RankModel& rank, const RankProgram& program) {
 // Before anything was judged other classes count at once, later if they last.
 void JobModel::regroup() {
   if (std::exchange(programsChanged_, false)) {
+    pipeline_ = isPipeline(programs_);
     std::vector<int> all;
     std::vector<PeerClass> now;
     for (const auto& rank : ranks_) {
@@ -164,6 +166,7 @@ void JobModel::regroup() {
 void JobModel::setClasses(const std::vector<PeerClass>& classes) {
   windowsLateBefore_ = windowsLate();
   windowsPassedOverBefore_ = windowsPassedOver();
+  stages_ = Stages();
   std::vector<ClassModel> before = std::exchange(classes_, {});
   for (const auto& ranks : classes) {
     const auto same =
@@ -203,6 +206,9 @@ void JobModel::judge(std::size_t classIndex, const WindowRow& row) {
   }
   judgeTransfers(ofClass);
   judgeJob();
+  if (classIndex == 0) {
+    judgeStages();
+  }
   verdict_ = inForce();
 }
 
@@ -284,6 +290,9 @@ Verdict JobModel::inForce() const {
   }
   if (allSlower_) {
     ofJob.push_back(jobWideVerdict());
+  }
+  if (stages_.uneven()) {
+    ofJob.push_back(stageVerdict());
   }
   return jobVerdict(ofClasses, ofJob);
 }
@@ -387,6 +396,43 @@ std::uint64_t JobModel::windowsPassedOver() const {
   }
   return passedOver;
 }
+
+// ---- Stages ----
+
+// Once for each window of the first class, with what is known of the others then.
+void JobModel::judgeStages() {
+  std::vector<StageLoad> loads;
+  bool blamed = false;
+  for (const auto& ofClass : classes_) {
+    if (ofClass.load().stepMs > 0) {
+      loads.push_back(ofClass.load());
+    }
+    blamed = blamed || ofClass.detector().verdict.kind == VerdictKind::kStraggler;
+  }
+  if (!pipeline_ || loads.size() < classes_.size()) {
+    return;
+  }
+  const std::int64_t step = classes_.front().lastStep();
+  if (stages_.add(loads, classes_.front().firstStep(), blamed, std::log(options_.falseAlarmWindows)) && !blamed) {
+    tell(stages_.uneven()
+             ? stageVerdict()
+             : verdictOf(VerdictKind::kCleared, step,
+                         "no stage limits the pipeline by as much any more, up to step " + std::to_string(step)));
+  }
+}
+
+Verdict JobModel::stageVerdict() const {
+  const PeerClass& limiting = classes_[stages_.limiting()].ranks();
+  Verdict made = verdictOf(VerdictKind::kImbalance, classes_.front().lastStep(), stageReason(stages_, limiting));
+  made.cause = "stage_imbalance";
+  made.excessMs = stages_.excessMs();
+  made.share = stages_.share();
+  made.sinceStep = stages_.sinceStep();
+  made.confidence = stages_.confidence();
+  return made;
+}
+
+// ---- Operations ----
 
 // At most the smallest wait of its ranks: the last arriver's is the transfer.
 void JobModel::addTransfer(const ArrivalSample& last, const std::vector<RankSample>& samples) {

@@ -110,6 +110,8 @@ class JobModel {
   void setClasses(const std::vector<PeerClass>& classes);
   void judge(std::size_t classIndex, const WindowRow& row);
   void judgeJob();
+  void judgeStages();
+  Verdict stageVerdict() const;
   Verdict jobWideVerdict() const;
   void judgeTransfers(ClassModel& ofClass);
   Verdict networkVerdict(const ClassModel& ofClass) const;
@@ -136,6 +138,8 @@ class JobModel {
   std::optional<std::vector<PeerClass>> proposed_;  // classes that will count if they last
   std::size_t windowsSinceProposed_ = 0;            // of all ranks
   bool allSlower_ = false;                          // of several classes, nearly all
+  bool pipeline_ = false;                           // whose stages are the classes
+  Stages stages_;
   Verdict verdict_;
   std::deque<Verdict> history_;
   std::vector<Verdict> events_;

@@ -25,12 +25,17 @@ constexpr std::size_t kGroupsListed = 4;
 constexpr std::size_t kNameBytes = 40;
 constexpr std::size_t kRanksListed = 8;
 
-// "'dp0' (rank 0, 4)", bounded.
+// "rank 0, 4", bounded.
+std::string firstRanks(const std::vector<int>& ranks) {
+  const std::size_t listed = std::min(ranks.size(), kRanksListed);
+  const std::vector<int> first(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(listed));
+  return "rank " + rankList(first) +
+         (listed < ranks.size() ? " and " + std::to_string(ranks.size() - listed) + " more" : "");
+}
+
+// "'dp0' (rank 0, 4)".
 std::string nameOf(const GroupInfo& group) {
-  const std::size_t listed = std::min(group.ranks.size(), kRanksListed);
-  const std::vector<int> first(group.ranks.begin(), group.ranks.begin() + static_cast<std::ptrdiff_t>(listed));
-  return "'" + printable(group.name.substr(0, kNameBytes)) + "' (rank " + rankList(first) +
-         (listed < group.ranks.size() ? " and " + std::to_string(group.ranks.size() - listed) + " more)" : ")");
+  return "'" + printable(group.name.substr(0, kNameBytes)) + "' (" + firstRanks(group.ranks) + ")";
 }
 
 // The rank that several groups share, if there is one and only one.
@@ -149,6 +154,13 @@ std::string transfersOverReason(const Transfers& transfers, std::int64_t step) {
                                    std::to_string(step)
                              : "moving data takes no longer than before, or something else explains it, up to step " +
                                    std::to_string(step);
+}
+
+std::string stageReason(const Stages& stages, const std::vector<int>& limiting) {
+  return "the stage of " + firstRanks(limiting) + " works for " + percent(stages.limitingBusy()) +
+         " of a step, the stages in the mean for " + percent(stages.meanBusy()) +
+         ": it limits the pipeline, and with the work spread evenly a step would be up to " +
+         milliseconds(stages.excessMs()) + " shorter; nobody is to blame";
 }
 
 std::string tooShortPastReason(int rank, std::size_t windows) {

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "backend/detect/detector.h"
+#include "backend/detect/stages.h"
 #include "backend/detect/transfers.h"
 #include "backend/exchange/messages.h"
 
@@ -35,6 +36,8 @@ std::string nobodyReason(int rank, double excessMs, double gateMs, bool ownPast 
 // `slow`: the groups, worst first.
 std::string networkReason(const Transfers& transfers, const std::vector<GroupInfo>& slow);
 std::string transfersOverReason(const Transfers& transfers, std::int64_t step);
+// `limiting`: the ranks of the stage that limits.
+std::string stageReason(const Stages& stages, const std::vector<int>& limiting);
 std::string tooShortPastReason(int rank, std::size_t windows);
 std::string tooFewReason(std::uint64_t windows);
 

@@ -201,9 +201,13 @@ std::optional<StepEnd> StepFinder::addPointToPoint(const Operation& operation) {
   return byPointToPoint_ ? endPeriod(read, operation) : std::nullopt;
 }
 
-// A period ended before the operation, or begins after it.
+// A period ended before the operation, or begins after it. An asynchronous call before it may be waited for only later: a step
+// that ended there would hold waits that are told after it was closed.
 std::optional<StepEnd> StepFinder::endPeriod(const PeriodReader::Read& read, const Operation& operation) {
-  const auto ended = read.ended ? endStep(lastEnd_) : std::nullopt;
+  if (begin_) {
+    begin_ = std::min(*begin_, operation.arrival.time);
+  }
+  const auto ended = read.ended ? endStep(std::min(lastEnd_, operation.arrival.time)) : std::nullopt;
   lastEnd_ = endOf(operation);
   if (read.learned) {
     begin_ = lastEnd_;
@@ -214,7 +218,7 @@ std::optional<StepEnd> StepFinder::endPeriod(const PeriodReader::Read& read, con
 
 std::optional<StepEnd> StepFinder::addByTime(const Operation& operation) {
   const bool full = operation.arrival.time - *begin_ >= kTimeWindow;
-  auto ended = full ? endStep(lastEnd_) : std::nullopt;
+  auto ended = full ? endStep(std::min(lastEnd_, operation.arrival.time)) : std::nullopt;
   lastEnd_ = endOf(operation);
   return ended;
 }

@@ -61,6 +61,14 @@ std::string nextOfCause(const Verdict& verdict) {
   return "what " + rank + " does between its collectives: its input, its Python threads, its processor";
 }
 
+std::string nextOfImbalance(const Verdict& verdict) {
+  return verdict.cause == "stage_imbalance" ? "how the layers are spread over the stages: fewer, or a faster device, "
+                                              "for the one that limits; at what only it "
+                                              "does (an embedding, the loss); then at more microbatches a step"
+                                            : "what makes another rank late each time: lengths of sequences, sizes of "
+                                              "samples, more threads than processors";
+}
+
 std::string nameOf(VerdictKind kind) {
   switch (kind) {
     case VerdictKind::kStraggler:
@@ -114,10 +122,8 @@ std::string verdictLines(const Verdict& verdict, const JobReport& report) {
       return name + " " + whoText(verdict, report) + " cause=" + verdict.cause + excessText(verdict) +
              whyAndNext(verdict, report, nextOfCause(verdict));
     case VerdictKind::kImbalance:
-      return name + excessText(verdict) +
-             whyAndNext(verdict, report,
-                        "what makes another rank late each time: lengths of sequences, sizes of samples, "
-                        "more threads than processors");
+      return name + (verdict.cause == "stage_imbalance" ? " cause=" + verdict.cause : "") + excessText(verdict) +
+             whyAndNext(verdict, report, nextOfImbalance(verdict));
     case VerdictKind::kNetwork:
       return name + " group '" + printable(verdict.group) + "'" + excessText(verdict) +
              whyAndNext(verdict, report,

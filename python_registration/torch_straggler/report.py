@@ -75,13 +75,15 @@ class Verdict:
     """The named outcome.
 
     Attributes:
-        kind: `straggler`; `imbalance` (another rank is late each time), `network` (moving data takes longer than it
-            did), `job_wide` (every rank is slower than it was) or `none`: nobody is to blame; `cleared` (what was said before is over); `abstain` (cannot be known).
+        kind: `straggler`; `imbalance` (another rank is late each time, or one stage limits a pipeline), `network`
+            (moving data takes longer than it did), `job_wide` (every rank is slower than it was) or `none`: nobody is
+            to blame; `cleared` (what was said before is over); `abstain` (cannot be known).
         ranks: global ranks that are named, worst first; empty where nobody is.
         hosts: their hosts, in the same order.
         group: name of the group whose operations showed it, or None.
         cause: what makes the worst late: `host_input` (its data loader or its disk), `host_launch` (it waits for a
-            processor), `host_compute` (it computes more), or `not_attributed`; of the kind of that name, `network`.
+            processor), `host_compute` (it computes more), or `not_attributed`; of the kind of that name, `network`;
+            of an imbalance, `stage_imbalance` (one stage of a pipeline works longer than the others).
         excess_ms: self time of a step above the median of the rank's peers, or above its own past where it has none,
             milliseconds; of the worst rank. Where nobody is named, what a step takes longer.
         share: excess as a share of the job's step time, 0 to 1.

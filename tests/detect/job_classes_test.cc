@@ -89,8 +89,11 @@ TEST(JobClasses, stageWithoutReplicasIsClearedWhenItIsAsBefore) {
   };
   const JobModel model = modelOf(job);
   EXPECT_EQ(namedIn(model), std::vector<int>{2});
-  ASSERT_EQ(model.verdict().kind, VerdictKind::kCleared);
-  EXPECT_EQ(model.verdict().reason.find("self time is as before again"), 0U) << model.verdict().reason;
+  EXPECT_TRUE(std::any_of(model.history().begin(), model.history().end(), [](const Verdict& verdict) {
+    return verdict.kind == VerdictKind::kCleared && verdict.ranks == std::vector<int>{2} &&
+           verdict.reason.find("self time is as before again") == 0;
+  }));
+  EXPECT_EQ(model.verdict().cause, "stage_imbalance") << "which there was before";
 }
 
 TEST(JobClasses, whatSlowsEveryStageNamesNoneOfThem) {
@@ -122,6 +125,46 @@ TEST(JobClasses, stagesThatCountInPartsOfAStepAreComparedAndNobodyIsMissing) {
   EXPECT_EQ(model.verdict().ranks, std::vector<int>{3});
   EXPECT_EQ(model.windowsIncomplete(), 0U);
   EXPECT_NEAR(*model.verdict().share, 20.0 / 71, 0.03) << "the share does not depend on how steps are counted";
+}
+
+TEST(JobClasses, stageThatLimitsThePipelineIsToldAndNobodyIsBlamed) {
+  for (const int replicas : {1, 2}) {
+    SyntheticPipeline job{.replicas = replicas};
+    job.parts = [](int stage) { return stage == 1 ? 8 : 1; };
+    job.selfMs = [&](int rank, std::int64_t step) { return uneven(job, rank, step); };
+    const JobModel model = modelOf(job);
+    const Verdict& verdict = model.verdict();
+    SCOPED_TRACE(replicas);
+    EXPECT_EQ(verdict.kind, VerdictKind::kImbalance);
+    EXPECT_EQ(verdict.cause, "stage_imbalance");
+    EXPECT_TRUE(verdict.ranks.empty());
+    EXPECT_NEAR(*verdict.excessMs, 15, 0.5) << "50 ms, 35 in the mean";
+    EXPECT_NEAR(*verdict.share, 15.0 / 51, 0.02);
+    const std::string stage = replicas == 1 ? "the stage of rank 3 works" : "the stage of rank 3, 7 works";
+    EXPECT_NE(verdict.reason.find(stage), std::string::npos) << verdict.reason;
+  }
+}
+
+TEST(JobClasses, evenStagesAreNotCalledUneven) {
+  SyntheticPipeline job;
+  job.selfMs = [](int rank, std::int64_t step) { return 25 + 0.3 * noise(rank, step); };
+  EXPECT_TRUE(modelOf(job).history().empty());
+}
+
+TEST(JobClasses, ranksOfDifferentProgramsThatSendNothingAreNoPipeline) {
+  SyntheticJob job;
+  job.selfMs = [](int rank, std::int64_t step) { return (rank < 2 ? 25 : 50) + 0.3 * noise(rank, step); };
+  JobModel model(job.members(), 10);
+  for (int rank = 0; rank < job.ranks; ++rank) {
+    model.apply(job.hello(rank));
+    const OpKind kind = rank < 2 ? OpKind::kAllReduce : OpKind::kAllGather;
+    model.apply({rank, {RankProgram{{{job.group().id(), kind}}}}});
+  }
+  for (const auto& frame : job.frames()) {
+    model.apply(frame);
+  }
+  EXPECT_EQ(model.classes().size(), 2U);
+  EXPECT_TRUE(model.history().empty());
 }
 
 TEST(JobClasses, tooShortAPastAbstains) {

@@ -181,7 +181,7 @@ void addModels(Corpora& corpora) {
     ArrivalSamples samples;
     for (std::uint64_t i = 0; i < 20; ++i) {
       const double time = 10.0 * static_cast<double>(i) + rank;
-      samples.operations.push_back({{groupId("0"), i, OpKind::kAllReduce}, at(time), at(time + 3), 21});
+      samples.operations.push_back({{groupId("0"), i, OpKind::kAllReduce}, at(time), at(time + 3), false, 21});
     }
     append(arrivals, {rank,
                       {RankHello{"host-\xff", 1, rank == 0 ? "a" : "b"}, GroupInfo{"0", "\x1b[2J", "gloo", {0, 1}},

@@ -1,5 +1,6 @@
 #include "backend/observe/step_finder.h"
 
+#include <cmath>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -304,6 +305,23 @@ TEST(StepFinder, alikeAsynchronousCallsAreToldApartByTheWaitsBetweenThem) {
   job.times(40, [&] { job.callsThenWaits(4); });
   EXPECT_EQ(job.finder.foundBy(), StepsFoundBy::kOpPeriod);
   EXPECT_EQ(job.stepsDuring([&] { job.times(50, [&] { job.callsThenWaits(4); }); }), 50U);
+}
+
+TEST(StepFinder, stepEndsBeforeTheNextCallThoughAnEarlierOneIsWaitedForLater) {
+  // In each step of 20 ms an asynchronous call at 2, a synchronous one from 10 to 12; then the wait for the first, 15 to 16.
+  Feeder job;
+  job.add(synchronous(0, 1, 1));  // so that the period is learned with the asynchronous call
+  for (int step = 1; step < 100; ++step) {
+    const double begin = 20.0 * step;
+    job.add(waited(begin + 2, begin + 15, begin + 16));
+    job.add(synchronous(begin + 10, begin + 12, 8192));
+  }
+  ASSERT_GT(job.steps.size(), 10U);
+  for (const auto& step : job.steps) {
+    const double inStep = std::fmod(toMilliseconds(step.end.time_since_epoch()), 20);
+    EXPECT_DOUBLE_EQ(inStep, 10.0) << "the call that follows, and not the wait";
+    EXPECT_EQ(step.end - step.begin, ms(20));
+  }
 }
 
 TEST(StepFinder, jobWithoutOperationsHasNoSteps) {

@@ -67,6 +67,14 @@ TEST(VerdictText, figuresThatAreNotKnownAreLeftOut) {
       beginsWith(verdictLines(made, smallReport()), "STRAGGLER rank 1 (node-bb) cause=not_attributed\n  why: "));
 }
 
+TEST(VerdictText, stageImbalanceTellsItsCauseAndWhatToDo) {
+  Verdict uneven = verdict(VerdictKind::kImbalance);
+  uneven.cause = "stage_imbalance";
+  const std::string text = verdictLines(uneven, smallReport());
+  EXPECT_TRUE(beginsWith(text, "IMBALANCE cause=stage_imbalance +8.1 ms/step")) << text;
+  EXPECT_TRUE(contains(text, "next: look at how the layers are spread over the stages")) << text;
+}
+
 TEST(VerdictText, networkTellsItsGroupAndNoRank) {
   Verdict slow = verdict(VerdictKind::kNetwork);
   slow.ranks.clear();
