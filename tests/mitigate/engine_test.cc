@@ -23,7 +23,9 @@ class EngineTest : public testing::Test {
     now += ms(laterMs);
     return engine.arrive(operation, now);
   }
-  void request(Slot last, std::vector<SlotOperation> operations) { engine.heard(JoinRequest{{last, std::move(operations)}}); }
+  void request(Slot last, std::vector<SlotOperation> operations) {
+    engine.heard(JoinRequest{{last, std::move(operations)}});
+  }
   void makeEngine(Engine::Options options) {
     options.grace = kGrace;
     engine = Engine(options);
