@@ -22,7 +22,8 @@ void Clocks::Relation::observe(const Crossing& crossing) {
 void Clocks::setDomain(int rank, const std::string& domain) {
   const auto name = domain.empty() ? "rank " + std::to_string(rank) : domain;
   const Domain number = domains_.try_emplace(name, domains_.size()).first->second;
-  if (rank == root_ && reference() != number) {
+  if (rank == root_ && reference_ != number) {
+    reference_ = number;
     relations_.clear();
   }
   domainOfRank_[rank] = number;
@@ -46,15 +47,14 @@ void Clocks::hear(const std::vector<RankSample>& samples) {
 }
 
 void Clocks::observe(const std::vector<RankSample>& samples) {
-  const auto referenceDomain = reference();
-  if (domains_.size() < 2 || !referenceDomain) {
+  if (domains_.size() < 2 || !reference_) {
     return;
   }
   // The tightest that the reference ranks give: the latest arrival and the earliest completion.
   std::optional<Instant> arrival;
   std::optional<Instant> completed;
   for (const auto& sample : samples) {
-    if (domainOf(sample.rank) == referenceDomain) {
+    if (domainOf(sample.rank) == reference_) {
       if (!sample.polled) {
         arrival = std::max(arrival.value_or(sample.arrival), sample.arrival);
       }
@@ -75,7 +75,7 @@ void Clocks::observe(const std::vector<RankSample>& samples) {
 
 void Clocks::observe(int rank, const Crossing& crossing) {
   const auto domain = domainOf(rank);
-  if (domain && reference() && domain != reference()) {
+  if (domain && reference_ && domain != reference_) {
     relations_[*domain].observe(crossing);
   }
 }
@@ -95,7 +95,7 @@ std::optional<std::vector<RankArrival>> Clocks::compare(const std::vector<RankSa
     return arrivals;
   }
   for (auto& arrival : arrivals) {
-    if (arrival.clock == reference()) {
+    if (arrival.clock == reference_) {
       continue;
     }
     const auto relation = relations_.find(arrival.clock);
@@ -112,7 +112,7 @@ std::optional<std::vector<RankArrival>> Clocks::compare(const std::vector<RankSa
 std::vector<ClockRelation> Clocks::relations() const {
   std::map<Domain, ClockRelation> told;
   for (const auto& [rank, domain] : domainOfRank_) {
-    if (reference() && domain != reference()) {
+    if (reference_ && domain != reference_) {
       told[domain].ranks.push_back(rank);
     }
   }

@@ -62,7 +62,7 @@ class Clocks {
   // One rank of each clock that is not known to within kLoose, the least known first, at most `limit`.
   std::vector<int> loose(std::size_t limit) const;
 
-  static constexpr Duration kLoose = std::chrono::milliseconds(1);
+  static constexpr Duration kLoose = std::chrono::microseconds(500);
 
  private:
   using Domain = std::size_t;
@@ -75,9 +75,9 @@ class Clocks {
   };
 
   std::optional<Domain> domainOf(int rank) const;
-  std::optional<Domain> reference() const { return domainOf(root_); }
 
   int root_;
+  std::optional<Domain> reference_;  // the root's, once it is known
   std::map<std::string, Domain> domains_;
   std::map<int, Domain> domainOfRank_;
   std::map<Domain, Relation> relations_;

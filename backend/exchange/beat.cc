@@ -1,8 +1,16 @@
 #include "backend/exchange/beat.h"
 
 #include "backend/base/bytes.h"
+#include "backend/exchange/messages.h"
 
 namespace straggler {
+
+namespace {
+
+// A reading made of it would cost the frame that it travels in.
+bool isRefused(Instant time) { return toNanoseconds(time) < -kMaxTime || toNanoseconds(time) > kMaxTime; }
+
+}  // namespace
 
 std::vector<std::uint8_t> encodeBeat(const Beat& beat) {
   ByteWriter out;
@@ -25,7 +33,8 @@ std::optional<Beat> decodeBeat(std::span<const std::uint8_t> bytes) {
   for (std::size_t left = in.count(kMaxAsked); left > 0 && !in.failed(); --left) {
     beat.asked.push_back(static_cast<int>(in.atMost32(INT32_MAX)));
   }
-  return in.failed() || !in.atEnd() ? std::nullopt : std::optional(std::move(beat));
+  const bool refused = isRefused(beat.before) || isRefused(beat.lastShown);
+  return in.failed() || !in.atEnd() || refused ? std::nullopt : std::optional(std::move(beat));
 }
 
 }  // namespace straggler

@@ -224,10 +224,6 @@ StepWindow readWindow(ByteReader& in) {
   return window;
 }
 
-// A time more than 36 years from the clock's zero is refused: then neither the differences of what is accepted nor the
-// clock offsets found from them, nor arrivals moved by such an offset, can overflow.
-constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
-
 std::int64_t readTime(ByteReader& in, std::int64_t base) {
   const std::int64_t difference = in.signedVarint();
   if (difference < -kMaxTime || difference > kMaxTime || base + difference < -kMaxTime ||

@@ -17,6 +17,10 @@
 
 namespace straggler {
 
+// A time more than 36 years from the clock's zero is refused, in ns: then neither the differences of what is accepted nor
+// the clock offsets found from them, nor arrivals moved by such an offset, can overflow.
+inline constexpr std::int64_t kMaxTime = std::int64_t{1} << 60;
+
 // Who a rank is. Sent first, and again when the root asks for it by starting anew.
 struct RankHello {
   std::string host;

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-#include "backend/base/bytes.h"
+#include "backend/exchange/messages.h"
 #include "tests/fakes/damage.h"
 #include "tests/fakes/operations.h"
 
@@ -28,6 +28,9 @@ TEST(Beat, whatIsNoneIsRefused) {
   EXPECT_TRUE(decodeBeat(encodeBeat({1, {}, {}, std::vector<int>(kMaxAsked)})));
   EXPECT_FALSE(decodeBeat(encodeBeat({1, {}, {}, std::vector<int>(kMaxAsked + 1)})));
   EXPECT_FALSE(decodeBeat(encodeBeat({1, {}, {}, {-1}})));
+  EXPECT_TRUE(decodeBeat(encodeBeat({1, fromNanoseconds(kMaxTime), fromNanoseconds(-kMaxTime), {}})));
+  EXPECT_FALSE(decodeBeat(encodeBeat({1, fromNanoseconds(kMaxTime + 1), {}, {}})));
+  EXPECT_FALSE(decodeBeat(encodeBeat({1, {}, fromNanoseconds(INT64_MIN), {}})));
 }
 
 TEST(Beat, damagedBytesNeverCrash) {

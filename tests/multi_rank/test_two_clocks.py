@@ -93,11 +93,11 @@ def test_the_clocks_are_told_apart(two_clocks: TwoClocks) -> None:
 
 def test_the_interval_contains_the_truth_in_every_window(two_clocks: TwoClocks) -> None:
     rows = two_clocks.windows()
-    assert len(rows) >= 49
+    assert len(rows) >= 30, "steps are counted once their period is believed"
     for row in rows[1:]:
         assert abs(row["offset_ms"] - two_clocks.truth_ms(row["at_ns"])) <= row["offset_bound_ms"]
     drifts = [row for row in rows if row["drift_ppm"] is not None]
-    assert len(drifts) >= 25
+    assert len(drifts) >= 15
     true_ppm = -1e6 / (PARTS + 1)
     assert all(abs(row["drift_ppm"] - true_ppm) <= row["drift_bound_ppm"] for row in drifts)
     assert not any(row["leaps"] for row in rows)
@@ -106,7 +106,7 @@ def test_the_interval_contains_the_truth_in_every_window(two_clocks: TwoClocks) 
 def test_stamps_over_the_store_bound_the_side_that_the_traffic_leaves_loose(two_clocks: TwoClocks) -> None:
     """One rank comes 5 ms before the other each time: the traffic alone would leave 2.5 ms."""
     assert len(two_clocks.job.of_type("clock")) >= 3
-    assert median(row["offset_bound_ms"] for row in two_clocks.windows()[20:]) < 2.4
+    assert median(row["offset_bound_ms"] for row in two_clocks.windows()[10:]) < 2.4
 
 
 def test_the_skew_is_shown_with_a_bound_that_contains_the_truth(two_clocks: TwoClocks) -> None:
