@@ -22,7 +22,7 @@ std::optional<ClockReading> ClockListener::round(Instant now, Exchange& exchange
   const Instant after = clock_.now();
   const auto beat = bytes ? decodeBeat(*bytes) : std::nullopt;
   if (number_) {
-    return beat ? listen(*beat, before, after) : std::nullopt;
+    return beat ? hear(*beat, before, after) : std::nullopt;
   }
   nextLook_ = now + period_;
   if (beat && isAsked(*beat)) {
@@ -37,7 +37,7 @@ void ClockListener::begin(Instant now, const Beat& beat, Instant before) {
   patienceEnds_ = now + kPatience;
 }
 
-std::optional<ClockReading> ClockListener::listen(const Beat& beat, Instant before, Instant after) {
+std::optional<ClockReading> ClockListener::hear(const Beat& beat, Instant before, Instant after) {
   if (beat.number <= *number_) {
     lastUnseen_ = seen_ ? lastUnseen_ : before;
     return std::nullopt;

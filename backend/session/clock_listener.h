@@ -30,7 +30,7 @@ class ClockListener {
  private:
   bool isAsked(const Beat& beat) const;
   void begin(Instant now, const Beat& beat, Instant before);
-  std::optional<ClockReading> listen(const Beat& beat, Instant before, Instant after);
+  std::optional<ClockReading> hear(const Beat& beat, Instant before, Instant after);
 
   int rank_;
   const Clock& clock_;

@@ -194,11 +194,11 @@ def test_whom_a_rule_named_is_kept_and_outlives_the_records(tmp_path: Path) -> N
     late = np.tile([[0.0, 0.006]], (CASE.steps, 1)) + times()[0, :, -1:] - 0.005
     np.savez(folder / "seen.npz", times=times(), arrivals=late)
     replays = scoreboard.replay([found], tmp_path, lines)
-    assert len(replays) == len(baselines.RULES) * len(scoreboard.MULTIPLIERS)  # ours needs a detector that can be fed
+    assert len(replays) == (len(baselines.RULES) + 1) * len(scoreboard.MULTIPLIERS)
     assert replays[found["key"], "TraceLens, last start", 1.0] == [[1, 59]]
     (folder / "seen.npz").unlink()
     assert scoreboard.replay([found], tmp_path, lines) == replays
-    assert len(lines.read_text().splitlines()) == len(baselines.RULES)
+    assert len(lines.read_text().splitlines()) == len(baselines.RULES) + 1
 
 
 def test_a_run_fed_to_our_detector_again_has_its_gates_moved(monkeypatch: pytest.MonkeyPatch) -> None:
