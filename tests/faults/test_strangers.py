@@ -123,7 +123,7 @@ def test_names_of_strangers_reach_no_terminal_as_they_are(hostile: Job) -> None:
 
 def test_all_our_keys_in_the_store_have_one_prefix_and_are_few(hostile: Job) -> None:
     names = {key.partition("straggler/")[2] for key in hostile.told[0]["keys"]}
-    assert names <= {"round/0", "round/1", "1/frames", "1/report", "1/leaving"}
+    assert names <= {"round/0", "round/1", "1/frames", "1/report", "1/leaving", "1/beat"}
 
 
 def test_no_port_is_opened_and_one_connection_is_made(beside_gloo: BesideGloo) -> None:
