@@ -13,26 +13,16 @@ from torch.distributed.fsdp import fully_shard
 SLEEPS = 4  # a step: two layers, forward and backward
 
 
-class Fsdp:
+class Fsdp(sessions.Trained):
     def __init__(self, options: argparse.Namespace) -> None:
         width, seconds = options.width, options.base_ms / 1e3 / SLEEPS
         mesh = init_device_mesh("cpu", (torch.distributed.get_world_size(),))
         blocks = [sessions.SleepingLayer(width, seconds, options.products) for _ in range(2)]
-        self.model = nn.Sequential(*blocks, nn.Linear(width, 8))
+        model = nn.Sequential(*blocks, nn.Linear(width, 8))
         for block in blocks:
             fully_shard(block, mesh=mesh)
-        fully_shard(self.model, mesh=mesh)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
-
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        self.optimizer.zero_grad()
-        return sessions.mean_square(self.model(batch))
-
-    def backward(self, loss: torch.Tensor) -> None:
-        loss.backward()
-
-    def update(self) -> None:
-        self.optimizer.step()
+        fully_shard(model, mesh=mesh)
+        super().__init__(model)
 
 
 if __name__ == "__main__":

@@ -24,7 +24,7 @@ class Pipeline:
         self.last = self.rank == ranks - 1
         stage = PipelineStage(stage_model, self.rank, ranks, torch.device("cpu"))
         self.schedule = ScheduleGPipe(stage, n_microbatches=MICRO_BATCHES, loss_fn=sessions.mean_square)
-        self.optimizer = torch.optim.SGD(stage_model.parameters(), lr=0.01)
+        self.optimizer = torch.optim.SGD(stage_model.parameters(), lr=sessions.LEARNING_RATE)
 
     def forward(self, batch: torch.Tensor) -> torch.Tensor:
         self.optimizer.zero_grad()

@@ -25,6 +25,7 @@ FIRST_PORT = 29650
 BATCH = 16
 PHASES = ("input", "forward", "backward", "update")
 STEPS_A_LINE = 10
+LEARNING_RATE = 0.01
 
 
 class Trainer(Protocol):
@@ -73,6 +74,24 @@ class SleepingLayer(nn.Module):
 
 def mean_square(out: torch.Tensor, _target: torch.Tensor | None = None) -> torch.Tensor:
     return out.square().mean()
+
+
+class Trained:
+    """A `Trainer` of a model whose loss is the mean square of what it gives; made of `model`, which the job builds."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=LEARNING_RATE)
+
+    def forward(self, batch: torch.Tensor) -> torch.Tensor:
+        self.optimizer.zero_grad()
+        return mean_square(self.model(batch))
+
+    def backward(self, loss: torch.Tensor) -> None:
+        loss.backward()
+
+    def update(self) -> None:
+        self.optimizer.step()
 
 
 # ---- Sessions --------------------------------------------------------------------------------------------------------

@@ -27,7 +27,7 @@ class Block(nn.Module):
         return x + self.down(torch.relu(self.up(x)))
 
 
-class TensorByData:
+class TensorByData(sessions.Trained):
     def __init__(self, options: argparse.Namespace) -> None:
         width, seconds = options.width, options.base_ms / 1e3 / SLEEPS
         ranks = torch.distributed.get_world_size()
@@ -37,18 +37,7 @@ class TensorByData:
             plan = {"up.linear": ColwiseParallel(), "down": RowwiseParallel()}
             parallelize_module(block, mesh["tensor"], plan)
             fully_shard(block, mesh=mesh["data"])
-        self.model = nn.Sequential(*blocks)
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.01)
-
-    def forward(self, batch: torch.Tensor) -> torch.Tensor:
-        self.optimizer.zero_grad()
-        return sessions.mean_square(self.model(batch))
-
-    def backward(self, loss: torch.Tensor) -> None:
-        loss.backward()
-
-    def update(self) -> None:
-        self.optimizer.step()
+        super().__init__(nn.Sequential(*blocks))
 
 
 if __name__ == "__main__":

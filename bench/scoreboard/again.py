@@ -1,7 +1,4 @@
-"""Recorded runs through our detector again: whole and less or more sensitive, in parts, and made-up runs like them.
-
-All of it needs `torch_straggler.rescore`. Where the installed version does not have it, nothing is fed.
-"""
+"""Recorded runs through our detector again: whole and less or more sensitive, in parts, and made-up runs like them."""
 
 from __future__ import annotations
 
@@ -33,15 +30,9 @@ FROM_STEP, WINDOWS = 80, 42
 QUIET_SEEDS = 3
 
 
-def is_possible() -> bool:
-    return hasattr(torch_straggler, "rescore")
-
-
-def named(folder: Path, multiplier: float) -> list[tuple[int, int]] | None:
+def named(folder: Path, multiplier: float) -> list[tuple[int, int]]:
     """(rank, step) of each rank that is named, each once, with the detector's gates times `multiplier`; steps are those
-    that the detector counts. None: it cannot be told."""
-    if not is_possible():
-        return None
+    that the detector counts."""
     try:
         gates = {name: float(value) for name, value in torch_straggler.rescore(folder).options if name in GATES}
         found = torch_straggler.rescore(folder, **{name: multiplier * value for name, value in gates.items()})
@@ -60,7 +51,7 @@ def named(folder: Path, multiplier: float) -> list[tuple[int, int]] | None:
 
 def part(records: Sequence[dict[str, Any]], start: int) -> list[dict[str, Any]]:
     """The records of a session that begins with step `start` and has PART_STEPS: its windows, counted from there, what
-    came in between them, and who the ranks are. `start` is the first step of a window."""
+    came in between them, and who the ranks are and what they do. `start` is the first step of a window."""
     inside = [
         place
         for place, record in enumerate(records)
@@ -68,7 +59,7 @@ def part(records: Sequence[dict[str, Any]], start: int) -> list[dict[str, Any]]:
     ]
     if not inside:
         return []
-    kept = [record for record in records[: inside[0]] if record["type"] in ("session", "rank", "group")]
+    kept = [record for record in records[: inside[0]] if record["type"] in ("session", "rank", "group", "program")]
     for place in range(inside[0], inside[-1] + 1):
         record = records[place]
         if record["type"] != "window":

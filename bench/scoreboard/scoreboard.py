@@ -110,18 +110,16 @@ def replay(results: Sequence[Result], records: Path, lines: Path) -> tables.Repl
             seen = load(folder / "seen.npz")
             for rule in wanted:
                 found = {str(multiplier): _named(rule, multiplier, result, seen, folder) for multiplier in MULTIPLIERS}
-                if None not in found.values():
-                    known[result["key"], rule] = found
-                    file.write(json.dumps({"key": result["key"], "rule": rule, "named": found}) + "\n")
+                known[result["key"], rule] = found
+                file.write(json.dumps({"key": result["key"], "rule": rule, "named": found}) + "\n")
     return {(key, rule, float(m)): named for (key, rule), at in known.items() for m, named in at.items()}
 
 
-def _named(rule: str, multiplier: float, result: Result, seen: Seen, folder: Path) -> list[list[float]] | None:
-    """(rank, step of the job) of each naming; None if that cannot be told."""
+def _named(rule: str, multiplier: float, result: Result, seen: Seen, folder: Path) -> list[list[float]]:
+    """(rank, step of the job) of each naming."""
     if rule != tables.OURS:
         return [[naming.rank, naming.step] for naming in baselines.named(rule, seen, result["job"], multiplier)]
-    found = again.named(folder, multiplier)
-    return None if found is None else [[rank, round(scoring.job_step(result, step), 1)] for rank, step in found]
+    return [[rank, round(scoring.job_step(result, step), 1)] for rank, step in again.named(folder, multiplier)]
 
 
 def feed(results: Sequence[Result], records: Path, lines: Path) -> list[Result]:
@@ -132,7 +130,7 @@ def feed(results: Sequence[Result], records: Path, lines: Path) -> list[Result]:
     with lines.open("a") as file:
         for result in results:
             folder = records / "runs" / result["folder"]
-            if not again.is_possible() or result["key"] in done or not (folder / "job.jsonl").exists():
+            if result["key"] in done or not (folder / "job.jsonl").exists():
                 continue
             found = list(again.parts(result, folder))
             if found and result["delay"] == "clean":

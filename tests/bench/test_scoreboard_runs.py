@@ -228,16 +228,16 @@ def test_a_run_of_which_no_window_can_be_judged_names_nobody(monkeypatch: pytest
 
 def test_a_part_of_a_run_is_a_session_of_its_own() -> None:
     window = [{"type": "window", "first_step": first, "rank": rank} for first in range(0, 420, 10) for rank in range(2)]
-    before = [{"type": kind} for kind in ("session", "rank", "group", "counters", "arrivals")]
+    before = [{"type": kind} for kind in ("session", "rank", "group", "program", "counters", "arrivals")]
     whole = (
         before + window[:13] + [{"type": "arrivals", "n": 1}, {"type": "verdict"}] + window[13:] + [{"type": "report"}]
     )
     found = again.part(whole, 60)
-    assert [record["type"] for record in found[:3]] == ["session", "rank", "group"]
+    assert [record["type"] for record in found[:4]] == ["session", "rank", "group", "program"]
     steps = [record["first_step"] for record in found if record["type"] == "window"]
     assert steps == [first for first in range(0, again.PART_STEPS, 10) for _ in range(2)]
-    assert [record for record in found[3:] if record["type"] != "window"] == [{"type": "arrivals", "n": 1}]
-    assert whole[5]["first_step"] == 0 and window[12]["first_step"] == 60  # nothing is changed in place
+    assert [record for record in found[4:] if record["type"] != "window"] == [{"type": "arrivals", "n": 1}]
+    assert whole[6]["first_step"] == 0 and window[12]["first_step"] == 60  # nothing is changed in place
     assert again.part(whole, 1000) == []
 
 
